@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -28,7 +29,8 @@ from examples.mnist.model import DigitsConfig
 from examples.mnist.train import step
 from phlox import Autodiff, Cpu, data, distributed, nn, optim, train
 from phlox_distributed._launch import starter
-from phlox_tensor.groups import nodes_of, share_of, tree_sum
+from phlox_tensor.groups import Group, nodes_of, share_of, tree_sum
+from phlox_train.step.buckets import Buckets
 
 _MEGABYTES = (1, 25, 100)
 _TURNS, _JOBS, _STEPS = 9, 3, 30
@@ -102,11 +104,31 @@ def _thousand() -> list[Row]:
 
 
 def _job(ranks: int, threads: int, what: str) -> Any:
-    """What rank 0 of a job prints."""
-    command = [sys.executable, "-m", "benchmarks.processes", what]
+    return job_says(ranks, threads, "benchmarks.processes", what)
+
+
+def job_says(ranks: int, threads: int, *words: str) -> Any:
+    """Return what rank 0 of a job prints, that of a module with some words."""
+    command = [sys.executable, "-m", *words]
     if ranks > 1:
         command = [*starter(None, None), "-n", str(ranks), *command]
     return _said(command, threads)
+
+
+def bits_of(model: nn.Module) -> str:
+    """Return a hash of all parameters."""
+    found = sha256()
+    for param in model.param_list():
+        found.update(param.value.detach().numpy().tobytes())
+    return found.hexdigest()[:12]
+
+
+def learner_of(
+    model: nn.Module, group: Group, parts: int, rate: float = 1e-3
+) -> train.Learner[Any]:
+    """Return a compiled learner of a model in so many parts."""
+    adam = optim.AdamWConfig().init()
+    return train.Learner(model, adam, rate, microbatches=parts, compile=True, group=group, seed=0)
 
 
 def _said(command: list[str], threads: int) -> Any:
@@ -178,33 +200,29 @@ def _waited(group: Any, count: int) -> float:
     learner = train.Learner(model, optim.SgdConfig().init(), 1e-3, group=group, seed=0)
     left: list[float] = []
     together: Any = learner.together
-    plain = together.summed
+    plain = together.gathered, Buckets.found
 
-    def summed(*args: Any) -> Any:
-        begin = time.perf_counter()
-        found = plain(*args)
-        left.append(time.perf_counter() - begin)
-        return found
+    def gathered(*args: Any) -> Any:
+        left.append(-time.perf_counter())
+        return plain[0](*args)
 
-    together.summed = summed
+    def found(*args: Any) -> Any:
+        sums = plain[1](*args)
+        left[-1] += time.perf_counter()
+        return sums
+
+    together.gathered, patch = gathered, mock.patch.object(Buckets, "found", found)
     batch = {"x": np.ones((4, 8), np.float32)}
-    for _ in range(_TURNS):
-        group.barrier()
-        learner.step(lambda model, batch: model(batch["x"]), batch)
+    with patch:
+        for _ in range(_TURNS):
+            group.barrier()
+            learner.step(lambda model, batch: model(batch["x"]), batch)
     return median(left) * 1e3
 
 
-def _learner(group: Any) -> Any:
+def _learner(group: Group) -> train.Learner[Any]:
     px.seed(0)
-    return train.Learner(
-        DigitsConfig().init(Autodiff(Cpu())),
-        optim.AdamWConfig().init(),
-        1e-3,
-        microbatches=_PARTS,
-        compile=True,
-        group=group,
-        seed=0,
-    )
+    return learner_of(DigitsConfig().init(Autodiff(Cpu())), group, _PARTS)
 
 
 def _images(count: int) -> dict[str, Any]:
@@ -223,10 +241,7 @@ def digits() -> tuple[float, str]:
         out = learner.step(step, batch)
         out["loss"].item()
         times.append(time.perf_counter() - begin)
-    found = sha256()
-    for param in learner.model.param_list():
-        found.update(param.value.numpy().tobytes())
-    return median(times[_STEPS // 3 :]), found.hexdigest()
+    return median(times[_STEPS // 3 :]), bits_of(learner.model)
 
 
 def restart() -> float:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from hashlib import sha256
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -21,11 +19,13 @@ import numpy as np
 
 import phlox as px
 from benchmarks import networks
+from benchmarks.processes import bits_of, job_says, learner_of
 from examples.mnist.model import DigitsConfig
 from examples.mnist.train import step as classify
-from phlox import Autodiff, Mixed, Wgpu, distributed, nn, optim, train
-from phlox_distributed._launch import starter
+from phlox import Autodiff, Mixed, Wgpu, distributed, nn, train
 from phlox_tensor.groups import Group
+from phlox_train.step.buckets import Sent, plan_of
+from phlox_train.step.together import weights_of
 
 _COUNTS = (1, 2, 4, 8)
 _WANTED = {2: 0.85, 4: 0.7}  # of what that many GPUs could do at best
@@ -78,13 +78,8 @@ def report(*, with_torch: bool) -> list[dict[str, Any]]:
 
 def _job(count: int, *, software: bool) -> Any:
     """What rank 0 of a job prints."""
-    command = [sys.executable, "-m", "benchmarks.scaling", "software" if software else "gpu"]
-    if count > 1:
-        command = [*starter(None, None), "-n", str(count), *command]
     threads = max(1, (os.cpu_count() or 1) // count)
-    environment = {**os.environ, "PHLOX_NUM_THREADS": str(threads)}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return job_says(count, threads, "benchmarks.scaling", "software" if software else "gpu")
 
 
 def _cases(*, software: bool) -> list[Case]:
@@ -127,15 +122,15 @@ def job(*, software: bool) -> list[Any]:
             for _ in range(_EXACT):
                 exact.step(case.step, case.batch)
             sent = nbytes if group.size > 1 else 0
-            found.append((f"{case.name}, {kind}", seconds, exchange, sent, taken, _bits(exact)))
+            found.append(
+                (f"{case.name}, {kind}", seconds, exchange, sent, taken, bits_of(exact.model))
+            )
     return found
 
 
 def _learner(case: Case, device: px.Backend, group: Group, parts: int) -> train.Learner[Any]:
     px.seed(0)
-    adam = optim.AdamWConfig().init()
-    settings = {"microbatches": parts, "compile": True, "group": group, "seed": 0}
-    return train.Learner(case.model(device), adam, 1e-4, **settings)  # type: ignore[arg-type]
+    return learner_of(case.model(device), group, parts, 1e-4)
 
 
 def _timed(
@@ -158,27 +153,23 @@ def _timed(
 def _exchanged(learner: Any, device: px.Backend, group: Group, rounds: int) -> float:
     """Seconds of an exchange with nothing beside it, the median of several."""
     together = learner.together
-    held = [[px.zeros(p.shape, device=device) for p in learner.model.param_list() if p.trainable]]
+    weights = weights_of(learner.model)
+    plan, nothing = plan_of(weights, at_once=True), Sent(bytes([1] * len(weights)), [], [])
+    held = [[px.zeros(p.shape, device=device) for p in weights]]
     times = []
     for _ in range(10 * rounds):
         device.sync()
         group.barrier()
         begin = time.perf_counter()
-        buckets = together.buckets(learner.model, group.size, "bench scaling", at_once=True)
-        buckets.send_all(held)
-        together.gathered(None, buckets)
-        sums = buckets.found([True] * len(buckets.there))
+        buckets = together.buckets(plan, group.size, "bench scaling")
+        buckets.announce(nothing)
+        buckets.send_all(nothing.there, plan.rows(held))
+        together.gathered(nothing, buckets)
+        sums = buckets.found(nothing.there)
         device.sync()
         del sums
         times.append(time.perf_counter() - begin)
     return median(times[rounds:])
-
-
-def _bits(learner: train.Learner[Any]) -> str:
-    found = sha256()
-    for param in learner.model.param_list():
-        found.update(param.value.detach().numpy().tobytes())
-    return found.hexdigest()[:12]
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from phlox import Numpy, Wgpu, asarray, float32
-from phlox_tensor import DType
+from phlox_tensor import DType, tree
 from phlox_train.step.shared import shared_exchange
+from phlox_train.step.small import Form
 from tests.distributed.test_mpi import MPIEXEC, mpiexec
 from tests.distributed.test_steps import tokens, trained
 from tests.distributed.threads import Threads, together
@@ -108,6 +109,8 @@ def test_a_device_that_sees_no_memory_is_read(
 def test_a_step_that_fails_writes_nothing_that_a_slower_rank_still_reads(asked: list[int]) -> None:
     put_again = threading.Barrier(2)
 
+    leaves, structure = tree.flatten([])
+
     def run(group: Any) -> list[float]:
         exchange = shared_exchange(group, Numpy())
         assert exchange is not None
@@ -120,7 +123,7 @@ def test_a_step_that_fails_writes_nothing_that_a_slower_rank_still_reads(asked: 
             return rows, own
 
         rows, own = begun(1.0 + group.rank)
-        exchange.gathered(None)
+        exchange.carried([], [Form(structure, leaves)] * 2)
         early = rows.summed(0, own) if group.rank == 0 else None
         begun(10.0)  # of a step that fails before the ranks meet
         begun(20.0)

@@ -83,8 +83,11 @@ def other_says(theirs: object) -> Any:
     said = np.frombuffer(pickle.dumps(theirs, protocol=5), np.uint8)
 
     def all_gather(send: Any, receive: Any, counts: list[int]) -> None:
-        mark = [said.size] if receive.dtype == np.int64 else [0]
-        receive[...] = np.concatenate([send, mark if counts == [1, 1] else said])
+        if receive.dtype == np.uint8:
+            theirs = said
+        else:  # where it is, which differs; or how much it says
+            theirs = np.array([0, 0] if counts == [2, 2] else [said.size], receive.dtype)
+        receive[...] = np.concatenate([send, theirs])
 
     calls = dict.fromkeys(("local_rank", "local_size", "all_to_all", "broadcast", "barrier"), len)
     return SimpleNamespace(rank=0, size=2, all_gather=all_gather, **calls)

@@ -6,6 +6,7 @@ are or how their messages travel.
 """
 
 from ._groups.collect import differing as differing
+from ._groups.collect import notes_in_step as notes_in_step
 from ._groups.collect import require_same as require_same
 from ._groups.exchange import tree_sum as tree_sum
 from ._groups.group import Group as Group

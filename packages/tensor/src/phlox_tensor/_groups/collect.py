@@ -19,6 +19,22 @@ from .sums import TreeSum
 Array = NDArray[Any]
 
 
+def notes_in_step(group: Group, mine: str, note: int = 0) -> list[int] | None:
+    """Return the number below 2**64 that each rank gives, or None where some are elsewhere.
+
+    >>> from phlox_tensor.groups import Solo
+    >>> notes_in_step(Solo(), "step 1", 7)
+    [7]
+    """
+    if group.size == 1:
+        return [note]
+    found = np.empty(2 * group.size, np.uint64)
+    send = np.array([crc32(mine.encode()), note], np.uint64)
+    group.all_gather(send, found, [2] * group.size)
+    marks, notes = found[::2], found[1::2]
+    return notes.tolist() if (marks == marks[0]).all() else None
+
+
 def differing(group: Group, mine: str, kind: Any = None) -> list[tuple[str, Any, str]]:
     """Return what all ranks are at, its kind and the ranks; nothing where all are at the same.
 
@@ -28,11 +44,7 @@ def differing(group: Group, mine: str, kind: Any = None) -> list[tuple[str, Any,
     >>> differing(Solo(), "the end")
     []
     """
-    if group.size == 1:
-        return []
-    marks = np.empty(group.size, np.uint32)
-    group.all_gather(np.array([crc32(mine.encode())], np.uint32), marks, [1] * group.size)
-    if len(set(marks.tolist())) == 1:
+    if notes_in_step(group, mine) is not None:
         return []
     runs = [
         (each, [rank for rank, _ in run])

@@ -5,33 +5,62 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from math import prod
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from phlox_nn import Param
-from phlox_tensor import Backend, Ready, Tensor, asarray, concat
-from phlox_tensor.groups import Group, TreeSum, absent_of, all_gather_object, tree_sum
+from phlox_tensor import Backend, Ready, Tensor, asarray
+from phlox_tensor.groups import Group, TreeSum, absent_of, tree_sum
 
-from .outputs import read_at_once
+from .layout import BucketPlan, Layout, Row, added
+from .places import Arrival
 from .shared import Kinds, Rows, SharedExchange, shared_exchange
+from .small import Form, Forms, carried
 
 # Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network. Twice as
 # many where all gradients come at once, as nothing is left to travel behind.
 LIMIT: Final = 1 << 21
 
-# By bucket the ids and shapes of what is in it, one after the other; no id is an absent gradient.
-Layout: TypeAlias = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+
+class Sent(NamedTuple):
+    """What a rank sends in a step besides gradients.
+
+    Attributes:
+        there: by parameter 1 or 0, whether it has a gradient.
+        told: of its parts a tree, with texts for tensors.
+        flats: these, in one for each element type.
+    """
+
+    there: bytes
+    told: Any
+    flats: list[Tensor[Any]]
+
+
+class Found(NamedTuple):
+    """What all ranks sent: what it looks like, the numbers, and flat tensors."""
+
+    forms: list[Form]
+    numbers: list[list[Any]]
+    flats: list[list[Tensor[Any]]]
+
+
+def plan_of(weights: Sequence[Param], *, at_once: bool) -> BucketPlan:
+    """Return which gradients travel together; all of them may come at once, behind the pass."""
+    return BucketPlan(weights, LIMIT << at_once)
 
 
 @final
 class Exchange:
-    """Threads that read from the device, talk to other ranks and write; they start when needed."""
+    """Threads that read from the device, talk to other ranks and write; they start when needed.
+
+    Attributes:
+        forms: of small values, which all ranks know.
+    """
 
     def __init__(self, group: Group) -> None:
         """Begin without threads."""
-        self.group = group
+        self.group, self.forms = group, Forms(group)
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._rooms: dict[Any, Any] = {}
         self._shared: list[SharedExchange | None] = []
@@ -50,7 +79,7 @@ class Exchange:
         return self._rooms[key]
 
     def rows(
-        self, base: Backend, leaves: int, kinds: Kinds, arrive: Callable[[], None]
+        self, base: Backend, leaves: int, kinds: Kinds, arrive: Callable[[], Any]
     ) -> Rows | None:
         """Return where GPUs add up buckets of these kinds themselves, if they can."""
         if not self._shared:
@@ -60,27 +89,36 @@ class Exchange:
         # The sum of one leaf would be memory that the next step writes.
         return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
 
-    def gathered(self, value: Any, rows: Rows | None, arrive: Callable[[], None]) -> list[Any]:
-        """Return what each rank gives, behind all that was begun, once all have arrived.
+    def gathered(self, sent: Sent, buckets: Buckets, device: Backend) -> Found:
+        """Return what all ranks sent, behind all that was begun.
 
         Args:
-            value: a tree, of which tensors come as arrays, or as tensors where GPUs add up.
-            rows: where they do.
-            arrive: what meets the others.
+            sent: what this rank does.
+            buckets: its gradients.
+            device: where the tensors of all are wanted.
         """
-        if rows is not None:
+        if buckets.rows is not None:
             assert self._shared[0] is not None
-            arrive()
-            return self._shared[0].gathered(value)
-        value = read_at_once(value)
+            forms, words = self._told(sent, buckets, tensors=False)
+            flats = self._shared[0].carried(sent.flats, forms)
+            if flats is not None:
+                return Found(forms, [numbers for numbers, _ in words], flats)
+            arrays = [flat.numpy() for flat in sent.flats]
+            numbers = buckets.own_form(sent)[1]
+            read = carried(self.group, forms, numbers, arrays)
+        elif "exchange" in self._threads:
+            forms, read = self.begin("exchange", self._told, sent, buckets).result()
+        else:
+            forms, read = self._told(sent, buckets)
+        tensors = [[asarray(x, device=device) for x in theirs] for _, theirs in read]
+        return Found(forms, [numbers for numbers, _ in read], tensors)
 
-        def found() -> list[Any]:
-            arrive()
-            return all_gather_object(self.group, value)
-
-        if "exchange" not in self._threads:
-            return found()
-        return self.begin("exchange", found).result()
+    def _told(self, sent: Sent, buckets: Buckets, *, tensors: bool = True) -> tuple[Any, Any]:
+        """What it looks like that all ranks sent, and their numbers and arrays."""
+        own, numbers = buckets.own_form(sent)
+        arrays = [flat.numpy() for flat in sent.flats] if tensors else None
+        forms = self.forms.of_all(own, buckets.notes(own))
+        return forms, carried(self.group, forms, numbers, arrays)
 
 
 @final
@@ -99,11 +137,10 @@ class Buckets:
     def __init__(
         self,
         exchange: Exchange,
-        arrive: Callable[[], None],
+        arrive: Arrival,
         inner: Backend,
-        weights: Sequence[Param],
+        plan: BucketPlan,
         leaves: int,
-        at_once: bool,
     ) -> None:
         """Begin a step.
 
@@ -111,51 +148,50 @@ class Buckets:
             exchange: what carries them.
             arrive: what meets the others; it is called more than once.
             inner: the device of gradients.
-            weights: all parameters, in an order that ranks share.
+            plan: what is in which bucket.
             leaves: how many parts all ranks have.
-            at_once: whether all gradients come at once, behind the backward pass.
         """
         self._exchange, self._inner, self._leaves = exchange, inner, leaves
-        self._weights, self.arrive = weights, arrive
-        self._places = _buckets(weights, LIMIT << at_once)
+        self._plan, self.arrive = plan, arrive
         self._ready: dict[int, list[Any]] = {}
         self._sent: list[Future[Any]] = []
-        kinds = tuple((weights[p[0]].dtype, self._size(p)) for p in self._places)
-        self.rows = exchange.rows(inner.base, leaves, kinds, arrive)
-        self.there = np.zeros(len(weights), bool)
+        self._form: tuple[Form, list[Any]] | None = None
+        self._announced = False
+        self.rows = exchange.rows(inner.base, leaves, plan.kinds, arrive)
+        self.there = bytearray(len(plan))
 
-    def ready(self, sums: TreeSum[Any], behind: int) -> Ready:
+    def ready(self, weights: Sequence[Tensor[Any]], sums: TreeSum[Any], behind: int) -> Ready:
         """Return what the backward pass of the last part is told, so that buckets leave in it.
 
         Args:
+            weights: values of all parameters, in their order.
             sums: gradients of the parts before it.
             behind: how many empty parts come after it.
         """
-        return [
-            (self._values(places), partial(self._last, number, sums, behind))
-            for number, places in enumerate(self._places)
-        ]
+        found = []
+        for number, places in enumerate(self._plan.places):
+            values = [weights[place] for place in places]
+            found.append((values, partial(self._last, number, values, sums, behind)))
+        return found
 
-    def rest(self, sums: TreeSum[Any]) -> None:
+    def rest(self, weights: Sequence[Tensor[Any]], sums: TreeSum[Any]) -> None:
         """Send what the parts of this rank gave, if no pass has."""
-        held = [None if g is None else self._of_all(g) for _, g in sums.parts()]
-        self.send_all(held)
+        if len(self._ready) < len(self._plan.places):
+            parts = sums.parts()
+            held = [None if g is None else [g.get(value) for value in weights] for _, g in parts]
+            self.send_all(self._plan.there(held), self._plan.rows(held))
 
-    def send_all(self, held: Sequence[list[Any] | None]) -> None:
-        """Send all buckets, of gradients by parameter for each sum of this rank."""
-        for number, places in enumerate(self._places):
+    def send_all(self, there: bytes, rows: Sequence[list[Row]]) -> None:
+        """Send all buckets that no pass has sent, of rows for each sum of this rank."""
+        self.there[:] = bytes(a | b for a, b in zip(self.there, there, strict=True))
+        for number, held in enumerate(rows):
             if number not in self._ready:
-                self._send(number, [each and [each[p] for p in places] for each in held])
+                self._send(number, held)
 
-    def _of_all(self, grads: Any) -> list[Any]:
-        return [grads.get(param.value) for param in self._weights]
-
-    def _values(self, places: list[int]) -> list[Tensor[Any]]:
-        return [self._weights[place].value for place in places]
-
-    def _last(self, number: int, sums: TreeSum[Any], behind: int, grads: list[Any]) -> None:
+    def _last(
+        self, number: int, values: list[Any], sums: TreeSum[Any], behind: int, grads: list[Any]
+    ) -> None:
         """Add the gradients of the last part to those of a bucket, and send it."""
-        values = self._values(self._places[number])
         before = sums.parts()
         total: TreeSum[Any] = TreeSum(sums.first, add=added)
         for node, each in before:
@@ -163,29 +199,47 @@ class Buckets:
         total.add(grads)
         for _ in range(behind):
             total.add(None)
-        self._send(number, [each for _, each in total.parts()])
+        held = [each for _, each in total.parts()]
+        for k, place in enumerate(self._plan.places[number]):
+            self.there[place] |= any(each is not None and each[k] is not None for each in held)
+        self._send(number, held)
 
-    def _send(self, number: int, held: list[Any]) -> None:
+    def _send(self, number: int, held: Sequence[Row]) -> None:
         """Send a bucket when those before it were sent."""
-        places = self._places[number]
-        for each in held:
-            if each is not None:
-                self.there[places] |= [gradient is not None for gradient in each]
-        self._ready[number] = [each and self._row(places, each) for each in held]
+        whole, on = self._plan.whole, self._inner
         if self.rows is not None:
-            rows = [self._nothing(places) if row is None else row for row in self._ready[number]]
-            self._ready[number] = rows
-            self.rows.put(number, rows)
+            self._ready[number] = [whole(number, row, on) for row in held]
+            self.rows.put(number, self._ready[number])
             return
-        while (following := len(self._sent)) in self._ready and len(self._places) > 1:
+        self._ready[number] = [None if row is None else whole(number, row, on) for row in held]
+        while (following := len(self._sent)) in self._ready and len(self._plan.places) > 1:
             rows = self._ready[following]
             self._ready[following] = []  # those of this rank go with their last use
             begin = self._exchange.begin
-            read = begin("read", self._read, self._places[following], rows)
-            whole = begin("exchange", self._summed, following, read)
-            self._sent.append(begin("write", self._written, whole))
+            read = begin("read", self._read, following, rows)
+            summed = begin("exchange", self._summed, following, read)
+            self._sent.append(begin("write", self._written, summed))
 
-    def found(self, there: Sequence[int]) -> tuple[list[Tensor[Any]], Layout]:
+    # What is small
+
+    def own_form(self, sent: Sent) -> tuple[Form, list[Any]]:
+        """Return what this rank's small values look like, and its numbers."""
+        if self._form is None:
+            self._form = self._exchange.forms.of((sent.there, sent.told))
+        return self._form
+
+    def announce(self, sent: Sent) -> None:
+        """Tell what small values look like with the arrival, before anything is sent."""
+        self._announced = self.arrive.announce(self._exchange.forms.note(self.own_form(sent)[0]))
+
+    def notes(self, own: Form) -> list[int]:
+        """Return what all ranks told, with their arrival or now. All are in the same case."""
+        if self._announced:
+            return self.arrive()
+        self.arrive()
+        return self.arrive.again(self._exchange.forms.note(own))
+
+    def found(self, there: bytes) -> tuple[list[Tensor[Any]], Layout]:
         """Return the sums over all parts, a tensor for each bucket, and what is where.
 
         Args:
@@ -194,19 +248,15 @@ class Buckets:
         if self.rows is not None:
             wholes = [
                 self.rows.summed(number, self._ready[number]).to_device(self._inner)
-                for number in range(len(self._places))
+                for number in range(len(self._plan.places))
             ]
-        elif len(self._places) == 1:
+        elif len(self._plan.places) == 1:
             read: Future[Any] = Future()
-            read.set_result(self._read(self._places[0], self._ready[0]))
+            read.set_result(self._read(0, self._ready[0]))
             wholes = [asarray(self._summed(0, read), device=self._inner)]
         else:
             wholes = [each.result() for each in self._sent]
-        layout = tuple(
-            tuple((self._weights[p].id if there[p] else "", self._weights[p].shape) for p in places)
-            for places in self._places
-        )
-        return wholes, layout
+        return wholes, self._plan.layout(there)
 
     def _summed(self, number: int, read: Future[Any]) -> Any:
         held = read.result()
@@ -217,63 +267,12 @@ class Buckets:
     def _written(self, whole: Future[Any]) -> Tensor[Any]:
         return asarray(whole.result(), device=self._inner)
 
-    def _row(self, places: list[int], sums: list[Any]) -> Any:
-        """One sum of the gradients of a bucket in one tensor, which is read from there at once."""
-        pieces = [
-            self._absent(self._weights[place]) if gradient is None else gradient.reshape(-1)
-            for place, gradient in zip(places, sums, strict=True)
-        ]
-        return pieces[0] if len(pieces) == 1 else concat(pieces)
-
-    def _absent(self, param: Param) -> Tensor[Any]:
-        kind = param.dtype.numpy
-        return asarray(np.full(prod(param.shape), absent_of(kind), kind), device=self._inner)
-
-    def _nothing(self, places: list[int]) -> Tensor[Any]:
-        return self._row(places, [None] * len(places))
-
-    def _size(self, places: list[int]) -> int:
-        return sum(prod(self._weights[place].shape) for place in places)
-
-    def _read(self, places: list[int], rows: list[Any]) -> Any:
+    def _read(self, number: int, rows: list[Any]) -> Any:
         """The rows of a bucket as an array."""
-        kind = self._weights[places[0]].dtype.numpy
-        size = self._size(places)
+        dtype, size = self._plan.kinds[number]
         if len(rows) == 1 and rows[0] is not None:
             return rows[0].numpy()[None]
+        kind = dtype.numpy
         absent = absent_of(kind)
         held = [np.full(size, absent, kind) if row is None else row.numpy() for row in rows]
         return np.array(held, kind).reshape(len(rows), size)
-
-
-def split(layout: Layout, tensors: Sequence[Tensor[Any]]) -> dict[str, Tensor[Any]]:
-    """Return gradients by the id of their parameter, out of buckets."""
-    found: dict[str, Tensor[Any]] = {}
-    for bucket, tensor in zip(layout, tensors, strict=True):
-        high = 0
-        for key, shape in bucket:
-            low, high = high, high + prod(shape)
-            if key:
-                found[key] = tensor[low:high].reshape(shape)
-    return found
-
-
-def added(left: list[Any], right: list[Any]) -> list[Any]:
-    """Return sums of gradients by parameter, where None is absent."""
-    pairs = zip(left, right, strict=True)
-    return [a if b is None else b if a is None else a + b for a, b in pairs]
-
-
-def _buckets(weights: Sequence[Param], limit: int) -> list[list[int]]:
-    """Places in buckets of one element type, the last parameters first, as a backward pass goes."""
-    buckets: list[list[int]] = []
-    open_: dict[Any, tuple[list[int], int]] = {}
-    for place, weight in reversed([*enumerate(weights)]):
-        kind, size = weight.dtype, prod(weight.shape)
-        bucket, used = open_.get(kind, ([], limit))
-        if not bucket or used + size > limit:
-            bucket, used = [], 0
-            buckets.append(bucket)
-        bucket.append(place)
-        open_[kind] = bucket, used + size
-    return buckets

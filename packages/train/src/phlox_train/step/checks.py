@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+from phlox_optim import ConstantSchedulerConfig, PlateauScheduler, Scheduler
 from phlox_tensor import ArgumentError, WrongTypeError
 from phlox_tensor.groups import Group, first_size
 
@@ -46,3 +47,16 @@ def required_parts(given: int | None, group: Group | None) -> int:
     if type(parts) is not int or parts < 1:
         raise ArgumentError("Learner", "microbatches", got=given, expected="1 or more")
     return parts
+
+
+def required_schedule(given: Any) -> Scheduler | PlateauScheduler:
+    """Return a schedule, or that of a rate.
+
+    Raises:
+        WrongTypeError: for what is neither.
+    """
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return ConstantSchedulerConfig(float(given)).init()
+    hint = "optim.CosineSchedulerConfig(1e-3, steps=1000).init()"
+    require(given, Scheduler | PlateauScheduler, "schedule", hint)
+    return cast("Scheduler | PlateauScheduler", given)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, cast, final
+from functools import partial
+from typing import Any, Generic, TypeVar, final
 
 from phlox_fusion import compile as compiled
-from phlox_nn import Module, updates_of
+from phlox_nn import Module, Param, updates_of
 from phlox_optim import (
-    ConstantSchedulerConfig,
     Gradients,
     LossScaling,
     Optimizer,
@@ -17,7 +17,7 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, tree
+from phlox_tensor import ArgumentError, Backend, Tensor
 from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import (
     Group,
@@ -31,19 +31,23 @@ from phlox_tensor.random import Generator, generator
 
 from .._elsewhere import NAMES
 from .batches import own_rows, parts_of, placed, recording, rows_of
-from .buckets import Buckets, Layout, split
-from .checks import require, require_group_for_shards, required_parts
+from .buckets import Buckets, Found, Sent, plan_of
+from .checks import require, require_group_for_shards, required_parts, required_schedule
 from .draws import go_to
 from .ema import Ema
+from .layout import BucketPlan, Layout, split
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
+from .record import load_parts, record_of
+from .small import Form
 from .together import (
     CHECKED,
     PartResult,
     Together,
-    Whole,
     gradients_of,
     group_over,
+    sent_of,
     states_of,
+    there_on_any,
     weights_of,
 )
 from .zero import BY_PARAMETER, Zero
@@ -125,11 +129,6 @@ class Learner(Named, Generic[M]):
         require(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
         if group is not None:
             require_group("Learner", group)
-        given: Any = schedule
-        if isinstance(given, int | float) and not isinstance(given, bool):
-            given = ConstantSchedulerConfig(float(given)).init()
-        hint = "optim.CosineSchedulerConfig(1e-3, steps=1000).init()"
-        require(given, Scheduler | PlateauScheduler, "schedule", hint)
         self.device: Backend = recording(model)
         over = group_over(self.device)
         if over is not None:
@@ -141,7 +140,7 @@ class Learner(Named, Generic[M]):
         microbatches = required_parts(microbatches, group)
         require_group_for_shards(shard_optimizer, group)
         self.optimizer, self.scaling = optimizer, scaling
-        self.schedule = cast("Scheduler | PlateauScheduler", given)
+        self.schedule = required_schedule(schedule)
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
         self.together: Together | None = None
@@ -151,22 +150,23 @@ class Learner(Named, Generic[M]):
             if shard_optimizer:
                 require(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
                 self._zero = Zero(group, self.device)
-            settings = (optimizer, given, scaling, ema, compile, shard_optimizer)
+            settings = (optimizer, self.schedule, scaling, ema, compile, shard_optimizer)
             model, self.seed = (
                 self.together.same(model, *settings),
                 broadcast_object(group, self.seed),
             )
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
-        self._now: Cell[tuple[M, int]] = Cell((model, 0))  # the model, and how many steps it took
+        self._now, self._taken = Cell(model), Cell(0)  # the model, and how many steps it took
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
         self._compile, self._meets = compile, over is not None
-        self._bucketed: Any = None, None  # the layout of the last step, and what steps by it
+        self._plans: dict[bool, BucketPlan] = {}
         # One for each part where parts meet: they are in it at the same time.
         count = 1 if over is None else max(1, len(self.together.mine if self.together else ()))
         self._streams = [Generator(self.seed) for _ in range(count)]
-        self._shares = [compiled(self._shared) if compile else self._shared for _ in range(count)]
+        share = self._sent if over is None else self._shared
+        self._shares: list[Any] = [compiled(share) if compile else share for _ in range(count)]
 
     @property
     def sharded(self) -> bool:
@@ -176,16 +176,17 @@ class Learner(Named, Generic[M]):
     @property
     def model(self) -> M:
         """The model after the last step; may be set."""
-        return self._now.get()[0]
+        return self._now.get()
 
     @model.setter
     def model(self, model: M) -> None:
-        self._now.set((model, self.steps))
+        self._plans = {}
+        self._now.set(model)
 
     @property
     def steps(self) -> int:
         """How many steps were made, those among them that scaling left out."""
-        return self._now.get()[1]
+        return self._taken.get()
 
     @property
     def rate(self) -> float:
@@ -255,7 +256,7 @@ class Learner(Named, Generic[M]):
         if self._apply_scaled(grads, scaling) and state:
             params = {p.id: p for p in self.model.param_list() if p.id in state}
             new = {key: params[key].with_value(value) for key, value in state.items()}
-            self.model = self.model.with_params(new)
+            self._now.set(self.model.with_params(new))
         return out
 
     def _with_others(self, together: Together, forward: Forward, batch: Any) -> Outputs:
@@ -269,21 +270,33 @@ class Learner(Named, Generic[M]):
             batch = placed(batch, self.device)
             parts = [batch] if count == 1 else parts_of(batch, count, mine, rows)
         scale = None if self.scaling is None else self.scaling.scale
-        buckets = together.buckets(self.model, count, place, at_once=self._compile or self._meets)
+        plan = self._plan(at_once=self._compile or self._meets)
+        buckets = together.buckets(plan, count, place)
         if self._meets:
             rows = None if count == 1 else rows or rows_of(given)
-            held, seen = together.met(self._shares, forward, parts, rows, scale)
-            buckets.send_all(held)
-        elif self._compile:  # gradients are there at once
-            held, seen = self._shares[0](forward, parts, mine.start, scale)
-            buckets.send_all(held)
-            seen = [None if part is None else PartResult(*part) for part in seen]
+            met = together.met(self._shares, forward, parts, rows, scale)
+            gradients, sent, own = sent_of(plan, *met)
+        elif self._compile:
+            gradients, sent, own = self._shares[0](forward, parts, mine.start, scale)
         else:
             sums, seen = self._over(forward, parts, mine.start, scale, buckets)
-            buckets.rest(sums)
-        whole = together.summed(self.model, buckets, seen)
-        self._apply_whole(together, whole)
-        return whole.out
+            buckets.rest([param.value for param in weights_of(self.model)], sums)
+            return self._finish(together, buckets, *sent_of(plan, [], seen)[1:])
+        buckets.announce(sent)  # gradients are there at once
+        buckets.send_all(sent.there, gradients)
+        return self._finish(together, buckets, sent, own)
+
+    def _plan(self, *, at_once: bool) -> BucketPlan:
+        """Which gradients travel together: the same ones until the model is another."""
+        if at_once not in self._plans:
+            self._plans[at_once] = plan_of(weights_of(self.model), at_once=at_once)
+        return self._plans[at_once]
+
+    def _sent(self, forward: Forward, parts: Sequence[Any], first: int, scale: float | None) -> Any:
+        """What this rank sends of a step, and results of its parts; it may be compiled."""
+        held, seen = self._shared(forward, parts, first, scale)
+        results = [None if part is None else PartResult(*part) for part in seen]
+        return sent_of(self._plan(at_once=True), held, results)
 
     def _shared(
         self,
@@ -314,7 +327,7 @@ class Learner(Named, Generic[M]):
 
         With ``buckets``, the pass of the last part sends all sums, and does not add to them.
         """
-        model, step = self._now.get()
+        model, step = self._now.get(), self._taken.get()
         states = [] if self.together is None else states_of(model)
         last = max((k for k, part in enumerate(parts) if part is not None), default=-1)
         sums: TreeSum[Any] = TreeSum(first)
@@ -330,7 +343,8 @@ class Learner(Named, Generic[M]):
             weight = weight_of(out, part) if self.microbatches > 1 else None
             ready = None
             if buckets is not None and number - first == last:
-                ready = buckets.ready(sums, len(parts) - 1 - last)
+                values = [param.value for param in weights_of(model)]
+                ready = buckets.ready(values, sums, len(parts) - 1 - last)
             grads = gradients_of(out["loss"], weight, scale, ready)
             sums.add(grads if ready is None else None)
             proposed = [grads.proposals(p.value) for p in states]
@@ -340,46 +354,67 @@ class Learner(Named, Generic[M]):
     def _update_with_others(self, together: Together, loss: Any) -> None:
         """A step by the mean of what all ranks give."""
         size, grads = together.group.size, loss
-        buckets = together.buckets(self.model, size, f"update {self.steps}", at_once=False)
+        plan, weights = self._plan(at_once=False), [p.value for p in weights_of(self.model)]
+        buckets = together.buckets(plan, size, f"update {self.steps}")
         sums: TreeSum[Any] = TreeSum(together.group.rank)
         if isinstance(loss, Tensor):
             scaled = loss if self.scaling is None else self.scaling.scaled(loss)
-            grads = scaled.backward(ready=buckets.ready(sums, 0))
+            grads = scaled.backward(ready=buckets.ready(weights, sums, 0))
         else:
             sums.add(grads)
-            buckets.rest(sums)
+            buckets.rest(weights, sums)
         states = [grads.proposals(p.value) for p in states_of(self.model)]
-        whole = together.summed(self.model, buckets, [PartResult(states, {}, None)])
-        self._apply_whole(together, whole._replace(divisor=size))
+        _, sent, own = sent_of(plan, [], [PartResult(states, {}, None)])
+        self._finish(together, buckets, sent, own, size)
 
-    def _apply_whole(self, together: Together, whole: Whole) -> None:
-        """Step by what all ranks gave; from time to time, see whether all have the same bits."""
-        grads, total = whole.grads, whole.divisor
-        if isinstance(total, Tensor):  # of the function's own counting
-            divisor = total if self.device.inner is None else total.to_device(self.device.inner)
-            grads, total = [g / divisor.astype(g.dtype) for g in grads], 1.0
-        new = whole.updates.params(self.model)
-        if self.scaling is None:
-            self.model = self.model.with_params(new)
-            self._applied(whole.layout)(grads, total)
-        else:
-            if total != 1.0:
-                grads = [g / total for g in grads]
-            if self._apply_scaled(split(whole.layout, grads), self.scaling):
-                self.model = self.model.with_params(new)
+    def _finish(
+        self,
+        together: Together,
+        buckets: Buckets,
+        sent: Sent,
+        own: list[Outputs],
+        ranks: int | None = None,
+    ) -> Outputs:
+        """Step by what all ranks gave, or by its mean over so many; at times compare their bits."""
+        sent = sent._replace(there=bytes(buckets.there))
+        found = together.gathered(sent, buckets)
+        sums, layout = buckets.found(there_on_any(found.forms))
+        form = (layout, ranks, *found.forms)
+        make = partial(self._made_finish, together, layout, found.forms, ranks)
+        finish = together.finishes.of(form, make)
+        out = finish(sums, found.numbers, found.flats, own)
         if self.steps % CHECKED == 0:
             together.check(self.model)
+        return out
 
-    def _applied(self, layout: Layout) -> Callable[[list[Tensor[Any]], float], None]:
-        """A function that steps by buckets of this layout; it may be compiled."""
-        if layout != self._bucketed[0]:
+    def _made_finish(
+        self, together: Together, layout: Layout, forms: list[Form], ranks: int | None
+    ) -> Callable[..., Outputs]:
+        """A function that steps by buckets of this layout, and values that look like these."""
 
-            def apply(grads: list[Tensor[Any]], total: float) -> None:
-                self._apply(split(layout, grads), total)
+        def finish(sums: Any, numbers: Any, flats: Any, own: list[Outputs]) -> Outputs:
+            model = self.model
+            updates, out, total = together.joined(model, Found(forms, numbers, flats), own)
+            self._apply_all(layout, sums, total if ranks is None else ranks, updates.params(model))
+            return out
 
-            plain = not self._compile or self._zero is not None  # which talks to others meanwhile
-            self._bucketed = layout, apply if plain else compiled(apply)
-        return self._bucketed[1]
+        # Without a compiled function: what looks at gradients, or talks to others meanwhile.
+        plain = not self._compile or self._zero is not None or self.scaling is not None
+        return finish if plain else compiled(finish)
+
+    def _apply_all(self, layout: Layout, sums: Any, total: Any, new: dict[str, Param]) -> None:
+        """Step by sums over all parts, and take over new values for state."""
+        if isinstance(total, Tensor):  # of the function's own counting
+            divisor = total if self.device.inner is None else total.to_device(self.device.inner)
+            sums, total = [g / divisor.astype(g.dtype) for g in sums], 1.0
+        if self.scaling is None:
+            self._now.set(self.model.with_params(new))
+            self._apply(split(layout, sums), total)
+            return
+        if total != 1.0:
+            sums = [g / total for g in sums]
+        if self._apply_scaled(split(layout, sums), self.scaling):
+            self._now.set(self.model.with_params(new))
 
     def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
         """The gradients of all parts together, their outputs, and a number to divide by."""
@@ -397,7 +432,7 @@ class Learner(Named, Generic[M]):
         return grads.value(), out, whole
 
     def _apply(self, grads: Gradients | dict[str, Tensor[Any]], total: float = 1.0) -> None:
-        model, steps = self._now.get()
+        model, steps = self._now.get(), self.steps
         by_id: Any = grads
         only: Any = {} if self._zero is None else {"only": self._zero.own(model)}
         model = self.optimizer.step(self._next_rate(), model, grads, divide_by=total, **only)
@@ -413,7 +448,7 @@ class Learner(Named, Generic[M]):
             self._next_rate()
             self._stepped(model if zero is None else zero.spread(model, grads), self.steps)
         else:
-            self._now.set((self.model, self.steps + 1))
+            self._taken.set(self.steps + 1)
         return done
 
     def _next_rate(self) -> float:
@@ -421,7 +456,8 @@ class Learner(Named, Generic[M]):
         return schedule.step() if isinstance(schedule, Scheduler) else schedule.rate
 
     def _stepped(self, model: M, before: int) -> None:
-        self._now.set((model, before + 1))
+        self._now.set(model)
+        self._taken.set(before + 1)
         if self.ema is not None:
             self.ema.update(model)
 
@@ -439,19 +475,7 @@ class Learner(Named, Generic[M]):
 
     def own_record(self) -> dict[str, Record]:
         """Return the record with the states that this rank keeps; of no other where sharded."""
-        record: dict[str, Record] = {
-            "model": self.model.into_record(),
-            "optimizer": self.optimizer.into_record(),
-            "schedule": self.schedule.into_record(),
-            "steps": self.steps,
-            "seed": self.seed,
-            "microbatches": self.microbatches,
-        }
-        if self.scaling is not None:
-            record["scaling"] = self.scaling.into_record()
-        if self.ema is not None:
-            record["ema"] = self.ema.into_record()
-        return record
+        return record_of(self)
 
     def load_record(self, record: Record) -> Learner[M]:
         """Take over all of a record, and return the learner itself.
@@ -459,34 +483,8 @@ class Learner(Named, Generic[M]):
         Raises:
             RecordError: when the record is not one of such a learner.
         """
-        known = record if isinstance(record, dict) else {}
-        own = self.own_record()
-        if set(known) != set(own):
-            got, expected = ", ".join(map(str, known)), ", ".join(own)
-            raise RecordError("load_record", "not of such a learner", got=got, expected=expected)
-        for name in ("microbatches", "seed"):
-            if known[name] != own[name]:
-                raise RecordError(
-                    "load_record",
-                    f"steps would give other numbers, as {name} differs",
-                    got=own[name],
-                    expected=known[name],
-                    hint=f"Learner(..., {name}={known[name]!r})",
-                )
-        model = self.model.load_record(known["model"])
-        device = self.device.inner or self.device  # which a compiled step could not move to
-        states: Any = tree.map(
-            lambda x: x.to_device(device) if isinstance(x, Tensor) else x, known["optimizer"]
-        )
-        self.optimizer.load_record(
-            states if self._zero is None else self._zero.share(states, model)
-        )
-        self.schedule.load_record(known["schedule"])
-        if self.scaling is not None:
-            self.scaling.load_record(known["scaling"])
-        if self.ema is not None:
-            self.ema.load_record(known["ema"])
-        self._now.set((model, cast("int", known["steps"])))
+        self.model, steps = load_parts(self, record, self._zero)
+        self._taken.set(steps)
         return self
 
     def __repr__(self) -> str:

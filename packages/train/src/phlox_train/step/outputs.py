@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any, TypeAlias
 
 from phlox_nn import Module
-from phlox_tensor import Tensor, WrongTypeError, concat, tree, where
+from phlox_tensor import Tensor, WrongTypeError, concat, where
 from phlox_tensor.groups import TreeSum
 
 from .batches import rows_of
@@ -100,33 +99,3 @@ def joined_as(name: str, values: list[Any]) -> Any:
             hint="Learner(..., microbatches=1), or leave it out",
         )
     return concat(values, axis=0)
-
-
-def read_at_once(values: Any) -> Any:
-    """Return a tree with arrays for tensors, which are read from their device in one go."""
-    leaves, structure = tree.flatten(values)
-    for places, flat in packed(leaves):
-        unpack(leaves, places, flat.numpy())
-    return tree.rebuild(structure, leaves)
-
-
-def packed(leaves: Sequence[Any]) -> list[tuple[list[int], Tensor[Any]]]:
-    """Return the tensors among leaves, those of a device and element type as one: places, flat."""
-    kinds: dict[Any, list[int]] = {}
-    for place, leaf in enumerate(leaves):
-        if isinstance(leaf, Tensor):
-            kinds.setdefault((leaf.device.base, leaf.dtype), []).append(place)
-    found = []
-    for (device, _), places in kinds.items():
-        tensors = [leaves[place].detach().to_device(device).reshape(-1) for place in places]
-        found.append((places, concat(tensors)))
-    return found
-
-
-def unpack(leaves: list[Any], places: Sequence[int], flat: Any) -> None:
-    """Put pieces of a flat tensor or array in the place of leaves of their shapes."""
-    low = 0
-    for place in places:
-        high = low + prod(leaves[place].shape)
-        leaves[place] = flat[low:high].reshape(leaves[place].shape)
-        low = high

@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from phlox_tensor import ArgumentError, Tensor, tree
-from phlox_tensor.groups import Group, all_gather_object, differing
+from phlox_tensor.groups import Group, all_gather_object, differing, notes_in_step
 
 _SAMPLES: Final = 256  # elements of an array that are compared
 _ROWS: Final = 8  # rows of a loader that are
@@ -18,17 +18,22 @@ _KNOWN: Final[WeakKeyDictionary[Any, dict[str, Any]]] = WeakKeyDictionary()  # f
 _HOST: Final = frozenset({"cpu", "numpy"})
 
 
-def checked_barrier(group: Group, place: str) -> None:
+def checked_barrier(group: Group, place: str, note: int = 0) -> list[int]:
     """Wait for the others, and refuse ranks that are elsewhere: what they send would be mixed up.
+
+    Returns:
+        The number below 2**64 that each rank gives.
 
     Raises:
         ArgumentError: on all ranks, saying where each is.
     """
-    if found := differing(group, place):
-        got = "; ".join(f"{theirs} on rank {ranks}" for theirs, _, ranks in found)
-        hint = "leave out a batch, a step or an evaluation on all ranks, or on none"
-        what, expected = "ranks are out of step", "the same step and batch on all ranks"
-        raise ArgumentError("group", what, got=got, expected=expected, hint=hint)
+    notes = notes_in_step(group, place, note)
+    if notes is not None:
+        return notes
+    got = "; ".join(f"{theirs} on rank {ranks}" for theirs, _, ranks in differing(group, place))
+    hint = "leave out a batch, a step or an evaluation on all ranks, or on none"
+    what, expected = "ranks are out of step", "the same step and batch on all ranks"
+    raise ArgumentError("group", what, got=got, expected=expected, hint=hint)
 
 
 @final
@@ -38,18 +43,28 @@ class Arrival:
     def __init__(self, group: Group, place: str) -> None:
         """Note where this rank is; it waits for nobody yet."""
         self._group, self._place = group, place
-        self._met: Future[None] = Future()
+        self._note = 0
+        self._met: Future[list[int]] = Future()
 
-    def __call__(self) -> None:
-        """Meet; every later call ends as the first one did."""
+    def announce(self, note: int) -> bool:
+        """Give the others a number when they meet; False where they have met already."""
+        self._note = note
+        return not self._met.done()
+
+    def again(self, note: int) -> list[int]:
+        """Meet once more, and return the numbers of all ranks."""
+        return checked_barrier(self._group, self._place, note)
+
+    def __call__(self) -> list[int]:
+        """Meet, and return the numbers of all ranks; every later call ends as the first one did."""
         if not self._met.done():
             try:
-                checked_barrier(self._group, self._place)
+                notes = checked_barrier(self._group, self._place, self._note)
             except Exception as error:
                 self._met.set_exception(error)
             else:
-                self._met.set_result(None)
-        self._met.result()
+                self._met.set_result(notes)
+        return self._met.result()
 
 
 def fingerprint(batch: Any, *, everywhere: bool = False) -> int:

@@ -11,16 +11,16 @@ import mmap
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import Backend, DType, Tensor, asarray, tree
+from phlox_tensor import Backend, DType, Tensor, asarray
 from phlox_tensor.groups import Group, TreeSum, all_gather_object, nodes_of
 from phlox_tensor.names import warn_user
 
-from .outputs import packed, read_at_once, unpack
+from .small import Form
 
 # Of each bucket the element type, and how many elements.
 Kinds: TypeAlias = tuple[tuple[DType, int], ...]
@@ -128,41 +128,31 @@ class SharedExchange:
         rows.memory = self.memory("rows", rows.nbytes)
         return None if rows.memory is None else rows
 
-    def gathered(self, values: Any) -> list[Any]:
-        """Return the trees of all ranks, whose tensors travel with all that was put in this step.
+    def carried(
+        self, flats: Sequence[Tensor[Any]], forms: Sequence[Form]
+    ) -> list[list[Tensor[Any]]] | None:
+        """Return the tensors of all ranks, which travel with all that was put in this step.
 
-        What is called from now on is kept back until all ranks are here.
+        None where there is no room for them.
         """
-        leaves, structure = tree.flatten(values)
-        kinds = packed(leaves)
-        marks = [_Mark(x.shape) if isinstance(x, Tensor) else x for x in leaves]
-        told = tree.rebuild(structure, marks), [(p, x.dtype, x.size) for p, x in kinds]
-        found = all_gather_object(self.group, told)
-        need = max(sum(_wide(*kind) for _, *kind in theirs) for _, theirs in found)
-        small = self.memory("small", max(need, _SMALL))
+        widths = [[_wide(*kind) for kind in form.kinds] for form in forms]
+        small = self.memory("small", max(*map(sum, widths), _SMALL))
+        if small is not None:
+            at = 0
+            for flat, width in zip(flats, widths[self.group.rank], strict=True):
+                small.put(flat, at)
+                at += width
+        self._keep_back()
         if small is None:
-            return self._through_host(values)
-        at = 0
-        for _, flat in kinds:
-            small.put(flat, at)
-            at += _wide(flat.dtype, flat.size)
-        self._keep_back()
-        return [self._unpacked(small, rank, *theirs) for rank, theirs in enumerate(found)]
-
-    def _unpacked(self, small: Memory, rank: int, values: Any, kinds: Any) -> Any:
-        """The tree of a rank, with its tensors in the place of their marks."""
-        leaves, structure = tree.flatten(values, _Mark)
-        at = 0
-        for places, dtype, count in kinds:
-            # A copy, as what is a state is read in later steps too.
-            unpack(leaves, places, asarray(small.found(rank, count, dtype, at), copy=True))
-            at += _wide(dtype, count)
-        return tree.rebuild(structure, leaves)
-
-    def _through_host(self, values: Any) -> list[Any]:
-        found = all_gather_object(self.group, read_at_once(values))
-        self._keep_back()
-        return found
+            return None
+        # Copies, as what is a state is read in later steps too.
+        return [
+            [
+                asarray(small.found(rank, count, dtype, at), copy=True)
+                for (dtype, count), at in zip(form.kinds, accumulate(theirs, initial=0))  # noqa: B905
+            ]
+            for rank, (form, theirs) in enumerate(zip(forms, widths, strict=True))
+        ]
 
     def _keep_back(self) -> None:
         """Keep back what is called from now on until all ranks have put what they did before."""
@@ -204,12 +194,6 @@ class Rows:
                     place = self._starts[number] + k * self._widths[number]
                     total.join(node, self.memory.found(rank, count, dtype, place))
         return total.value()
-
-
-class _Mark(NamedTuple):
-    """What stands for a tensor on its way."""
-
-    shape: tuple[int, ...]
 
 
 def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:

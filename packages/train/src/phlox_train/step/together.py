@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
+from operator import is_
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import numpy as np
@@ -28,6 +30,7 @@ from phlox_tensor import (
     Tensor,
     asarray,
     where,
+    zeros,
 )
 from phlox_tensor.groups import (
     Group,
@@ -39,9 +42,11 @@ from phlox_tensor.groups import (
 )
 from phlox_tensor.names import warn_user
 
-from .buckets import Buckets, Exchange, Layout, added
+from .buckets import Buckets, Exchange, Found, Sent
+from .layout import BucketPlan, Row, added
 from .outputs import Outputs, joined_as, mean_of, weighted
 from .places import Arrival, checked_barrier, fingerprint
+from .small import Form, marked
 
 M = TypeVar("M", bound=Module)
 
@@ -51,6 +56,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of what has n
 _SETTINGS: Final = (
     *("microbatches", "optimizer", "schedule", "scaling", "ema", "compile", "shard_optimizer"),
 )
+_FINISHES: Final = 8  # that are kept
 _RECORDER: Final = NamedMsgpackRecorder()
 
 
@@ -68,21 +74,23 @@ class PartResult(NamedTuple):
     weight: Any
 
 
-class Whole(NamedTuple):
-    """What all parts of all ranks give together.
+@final
+class Finishes:
+    """Ends of steps, one for each form of what ranks send, such as that of a short batch."""
 
-    Attributes:
-        grads: of all parameters that have any, in buckets.
-        layout: what is where in them.
-        updates: of state.
-        divisor: of the gradients, a number or a tensor.
-    """
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._known: list[tuple[Sequence[Any], Callable[..., Outputs]]] = []
 
-    grads: list[Tensor[Any]]
-    layout: Layout
-    updates: Updates
-    out: Outputs
-    divisor: Any
+    def of(
+        self, form: Sequence[Any], make: Callable[[], Callable[..., Outputs]]
+    ) -> Callable[..., Outputs]:
+        """Return the one for a form, whose parts are told apart by identity."""
+        for known, function in self._known:
+            if len(known) == len(form) and all(map(is_, known, form)):
+                return function
+        self._known = [*self._known[1 - _FINISHES :], (form, make())]
+        return self._known[-1][1]
 
 
 @final
@@ -100,6 +108,7 @@ class Together:
         self._device = device
         self._inner = device if device.inner is None else device.inner
         self._exchange = Exchange(group)
+        self.finishes = Finishes()
         self.batch = ""  # of a run, which says where it is
         self._alike: bool | None = None  # whether the first batch was the same on all ranks
 
@@ -180,12 +189,12 @@ class Together:
                 "so; else memory or a processor may be damaged",
             )
 
-    def buckets(self, model: Module, leaves: int, place: str, *, at_once: bool) -> Buckets:
+    def buckets(self, plan: BucketPlan, leaves: int, place: str) -> Buckets:
         """Return what carries the gradients of a step with so many parts, which all are at."""
         arrive = Arrival(self.group, place)
         if group_over(self._device) is not None:
             arrive()  # the forward pass exchanges, too
-        return Buckets(self._exchange, arrive, self._inner, weights_of(model), leaves, at_once)
+        return Buckets(self._exchange, arrive, self._inner, plan, leaves)
 
     def met(
         self, shares: Sequence[Any], forward: Any, parts: list[Any], rows: int | None, scale: Any
@@ -216,31 +225,28 @@ class Together:
             seen.append(None if one is None else PartResult(*one))
         return [each for _, each in sums.parts()], seen
 
-    def gathered(self, value: Any, buckets: Buckets) -> list[Any]:
-        """Return the trees of all ranks, behind all gradients of this one."""
-        return self._exchange.gathered(value, buckets.rows, buckets.arrive)
+    def gathered(self, sent: Sent, buckets: Buckets) -> Found:
+        """Return what the parts of all ranks give besides gradients, behind those of this one."""
+        return self._exchange.gathered(sent, buckets, self._inner)
 
-    def summed(self, model: Module, buckets: Buckets, seen: list[PartResult | None]) -> Whole:
-        """Return what the parts of all ranks give together.
+    def joined(
+        self, model: Module, found: Found, own: list[Outputs]
+    ) -> tuple[Updates, Outputs, Any]:
+        """Return what all parts give together: updates of state, results, what to divide by.
 
         Args:
             model: the one whose gradients they are.
-            buckets: with all gradients of this rank.
-            seen: what else its parts gave, None for empty ones.
+            found: what the parts of all ranks give besides gradients.
+            own: results of the parts of this rank.
         """
-        small = [None if part is None else _small(part) for part in seen]
-        found = self.gathered((np.packbits(buckets.there), small), buckets)
-        parts = [part for _, theirs in found for part in theirs]
+        trees = map(Form.value, found.forms, found.flats, found.numbers, repeat(self._inner))
+        parts = [part for _, theirs in trees for part in theirs]
         full = [part for part in parts if part is not None]
-        bits = np.bitwise_or.reduce([bits for bits, _ in found])
-        grads, layout = buckets.found(np.unpackbits(bits, count=buckets.there.size).tolist())
         updates = self._updates(model, [states for states, _, _ in full])
-        own = [part.out for part in seen if part is not None]
         if full[0][2] is None:  # whole batches, of which another rank may have none
             out = own[0] if own else {k: self._tensor(x) for k, x in full[0][1].items()}
-            return Whole(grads, layout, updates, out, 1.0)
-        out, divisor = self._outputs(own, parts, full)
-        return Whole(grads, layout, updates, out, divisor)
+            return updates, out, 1.0
+        return updates, *self._outputs(own, parts, full)
 
     def _updates(self, model: Module, parts: list[list[list[Any]]]) -> Updates:
         """New values for state: of what all parts propose, in their order, as one process does."""
@@ -257,8 +263,7 @@ class Together:
         total: TreeSum[Any] = TreeSum()
         for part in parts:
             weight = None if part is None else part[2]
-            told = isinstance(weight, np.ndarray | Tensor)
-            total.add(self._tensor(weight) if told else weight)
+            total.add(self._tensor(weight) if isinstance(weight, Tensor) else weight)
         whole = total.value()
         out: Outputs = {}
         small = full[0][1]
@@ -317,6 +322,27 @@ def states_of(model: Module) -> list[Param]:
     return [param for param in dict.fromkeys(model.param_list()) if param.role == "state"]
 
 
+def there_on_any(forms: Sequence[Form]) -> bytes:
+    """Return by parameter 1 or 0, whether any rank has its gradient."""
+    first, *others = [form.marks[0] for form in forms]
+    return bytes(map(max, first, *others)) if others else bytes(first)
+
+
+def sent_of(
+    plan: BucketPlan, held: Sequence[list[Any] | None], seen: Sequence[PartResult | None]
+) -> tuple[list[list[Row]], Sent, list[Outputs]]:
+    """Return what a rank sends, rows of gradients and what is small; its own results stay.
+
+    Args:
+        plan: which gradients travel together.
+        held: gradients by parameter for each sum of this rank.
+        seen: what else its parts gave, None for empty ones.
+    """
+    told, flats = marked([None if part is None else _small(part) for part in seen])
+    own = [part.out for part in seen if part is not None]
+    return plan.rows(held), Sent(plan.there(held), told, flats), own
+
+
 def _small(part: PartResult) -> tuple[list[list[Any]], dict[str, Any], Any]:
     """A part as what travels: what it proposes, weighted values without axes, its weight.
 
@@ -328,7 +354,7 @@ def _small(part: PartResult) -> tuple[list[list[Any]], dict[str, Any], Any]:
         if name == "weight":
             small[name] = value
         elif isinstance(value, Tensor) and value.ndim:
-            small[name] = np.empty((0, *value.shape[1:]), value.dtype.numpy)
+            small[name] = zeros((0, *value.shape[1:]), dtype=value.dtype, device=value.device)
         elif isinstance(value, Tensor):
             small[name] = value if part.weight is None else weighted(value, part.weight)
     return states, small, part.weight
