@@ -6,7 +6,8 @@ losses of all ranks.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from .._errors.classes import ArgumentError, ShapeError
 from .._groups.group import warn_alone
@@ -24,26 +25,23 @@ def _itself(x: Tensor, *attributes: Any) -> Tensor:
 
 
 _CASES = (case((2, 3)), case(()), case((0, 2)))
+_op: Final = partial(collective, expand=_itself, linear=True)
 
-all_reduce = collective(
+all_reduce = _op(
     "all_reduce",
     "x: Num -> Num",
-    expand=_itself,
     shape=same,
-    linear=True,
     cases=_CASES,
     method=False,
     example="pt.all_reduce(pt.asarray([1.0, 2.0]))",
     doc="The sum over all processes, on each of them; x itself where there is one. It is added in "
     "the order of a binary tree.",
 )
-all_gather = collective(
+all_gather = _op(
     "all_gather",
     "x: Any; axis: Axis = 0, ranks: int = 0 -> Any",
-    expand=_itself,
     shape=shapes.all_gather,
     prepare=shapes.prepare_ranks,
-    linear=True,
     cases=(case((2, 3)), case((2, 3), axis=-1), case((0, 2))),
     refuses=(
         refusal(ShapeError, ()),
@@ -55,13 +53,11 @@ all_gather = collective(
     doc="Equal shares of all processes, one behind the other along an axis; x itself where there "
     "is one. ``ranks`` is their number, which the device tells.",
 )
-reduce_scatter = collective(
+reduce_scatter = _op(
     "reduce_scatter",
     "x: Num; axis: Axis = 0, ranks: int = 0 -> Num",
-    expand=_itself,
     shape=shapes.reduce_scatter,
     prepare=shapes.prepare_ranks,
-    linear=True,
     cases=(case((2, 3)), case((2, 3), axis=-1), case((0, 2))),
     refuses=(refusal(ShapeError, ()), refusal(ArgumentError, (2,), ranks=2)),
     method=False,
@@ -69,13 +65,11 @@ reduce_scatter = collective(
     doc="The sum over all processes, of which each gets its share along an axis; x itself where "
     "there is one. ``ranks`` is their number, which the device tells.",
 )
-broadcast = collective(
+broadcast = _op(
     "broadcast",
     "x: Any; root: int = 0 -> Any",
-    expand=_itself,
     shape=same,
     prepare=shapes.prepare_root,
-    linear=True,
     cases=_CASES,
     refuses=(refusal(ArgumentError, (2,), root=1),),
     method=False,
@@ -83,13 +77,11 @@ broadcast = collective(
     doc="The x of process ``root``, on all of them. Shapes, which do not travel, are equal. "
     "``broadcast_to`` is what changes a shape.",
 )
-broadcast_backward = collective(
+broadcast_backward = _op(
     "broadcast_backward",
     "g: Num; root: int = 0 -> Num",
-    expand=_itself,
     shape=same,
     prepare=shapes.prepare_root,
-    linear=True,
     cases=_CASES,
     internal=True,
     doc="The cotangent of ``broadcast``: the sum over all processes on ``root``, 0 elsewhere.",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ._families import movement as moving
 from ._families import window
 from ._windows import added, padded, views
 
+_reordering: Final = partial(window.formula, linear=True, method=False)
 _HOW = "kernel: Pair, *, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
 
 
@@ -117,11 +119,10 @@ channel_shuffle = moving(
 )
 
 
-@window.formula(
+@_reordering(
     f"x: Float; size: Pair, {_HOW} -> Float",
     numpy=ref.fold,
     shape=shapes.fold,
-    linear=True,
     ulp=4,
     atol=8,
     cases=(
@@ -130,7 +131,6 @@ channel_shuffle = moving(
         case((1, 4, 4), size=4, kernel=2, dilation=2),
     ),
     refuses=(refusal(ShapeError, (1, 3, 4), size=(3, 3), kernel=2),),
-    method=False,
     example="pt.fold(pt.ones((1, 4, 2)), (2, 3), 2)",
     doc="The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size).",
 )
@@ -194,11 +194,10 @@ def pad_border(x: Tensor[Any], padding: Any, mode: str) -> Tensor[Any]:
     return x
 
 
-@window.formula(
+@_reordering(
     "x: Any; factor: int -> Any",
     numpy=ref.pixel_shuffle,
     shape=shapes.pixel_shuffle,
-    linear=True,
     cases=(
         case((2, 4, 2, 1), factor=2),
         case((1, 9, 1, 1), factor=3),
@@ -207,7 +206,6 @@ def pad_border(x: Tensor[Any], padding: Any, mode: str) -> Tensor[Any]:
         case((2, 1, 4, 1, 1), factor=2),
     ),
     refuses=(refusal(ShapeError, (1, 3, 2, 2), factor=2),),
-    method=False,
     example="pt.pixel_shuffle(pt.asarray([[[[1]], [[2]], [[3]], [[4]]]]), 2)",
     doc="Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al., "
     "2016.",
@@ -220,11 +218,10 @@ def pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
     return parts.permute_dims(order).reshape(shapes.shuffled(x.shape, factor))
 
 
-@window.formula(
+@_reordering(
     "x: Any; factor: int -> Any",
     numpy=ref.pixel_unshuffle,
     shape=shapes.pixel_unshuffle,
-    linear=True,
     cases=(
         case((2, 1, 4, 2), factor=2),
         case((0, 2, 2, 2), factor=2),
@@ -232,7 +229,6 @@ def pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
         case((2, 1, 1, 2, 2), factor=2),
     ),
     refuses=(refusal(ShapeError, (1, 1, 3, 2), factor=2),),
-    method=False,
     example="pt.pixel_unshuffle(pt.asarray([[[[1, 2], [3, 4]]]]), 2)",
     doc="The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W).",
 )
@@ -271,18 +267,16 @@ def rot90(x: Tensor[Any], k: int, axes: tuple[int, ...]) -> Tensor[Any]:
     return x.swapaxes(first, second).flip(second) if turns else x
 
 
-@window.formula(
+@_reordering(
     f"x: Num; {_HOW} -> Num",
     numpy=ref.unfold,
     shape=shapes.unfold,
-    linear=True,
     cases=(
         case((2, 2, 3, 4), kernel=2),
         case((1, 1, 4, 3), kernel=(2, 3), stride=2, padding=((0, 1), (1, 0))),
         case((1, 1, 4, 4), kernel=2, dilation=2),
     ),
     refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
-    method=False,
     example="pt.unfold(pt.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2)",
     doc="The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.",
 )

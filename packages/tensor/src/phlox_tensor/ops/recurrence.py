@@ -7,7 +7,8 @@ The products with the inputs are one product for all steps; what is left are the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from .._errors.classes import IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, case, refusal
@@ -22,6 +23,7 @@ from ._families import contraction
 
 State = tuple[Tensor, ...]
 _LENGTHS = IndexSample((3,), -4)
+_recurrence: Final = partial(contraction.formula, ulp=64, atol=64)
 
 
 def real_steps(lengths: Tensor[Int], steps: int) -> Tensor[Bool]:
@@ -59,14 +61,12 @@ def walk(
     return tuple(each.reshape(shape).astype(inputs.dtype) for each in joined)
 
 
-@contraction.formula(
+@_recurrence(
     "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?; "
     "reverse: bool = False -> hiddens: Float, cells: Float",
     numpy=ref.lstm_steps,
     shape=shapes.lstm_steps,
     work=shapes.work,
-    ulp=64,
-    atol=64,
     cases=(
         case((2, 2, 8), (2, 8), (2, 2), (2, 2), None),
         case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS),
@@ -98,14 +98,12 @@ def lstm_steps(
     return hiddens, cells
 
 
-@contraction.formula(
+@_recurrence(
     "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?; "
     "reverse: bool = False -> hiddens: Float",
     numpy=ref.gru_steps,
     shape=shapes.gru_steps,
     work=shapes.work,
-    ulp=64,
-    atol=64,
     cases=(
         case((2, 2, 6), (2, 6), None, (2, 2), None),
         case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS),
@@ -137,14 +135,12 @@ def gru_steps(
     return hiddens
 
 
-@contraction.formula(
+@_recurrence(
     "inputs: Float, weight: Float, hidden: Float, lengths: Int?; "
     "activation: str = 'tanh', reverse: bool = False -> hiddens: Float",
     numpy=ref.rnn_steps,
     shape=shapes.rnn_steps,
     work=shapes.work,
-    ulp=64,
-    atol=64,
     cases=(
         case((2, 3, 2), (2, 2), (2, 2), None),
         case((3, 3, 1), (1, 1), (3, 1), _LENGTHS),
@@ -199,14 +195,12 @@ def last(states: Tensor, reverse: bool) -> Tensor:
     return states[:, 0] if reverse else states[:, -1]
 
 
-@contraction.formula(
+@_recurrence(
     "x: Float, weight_input: Float, weight_hidden: Float, bias: Float?, hidden: Float?, "
     "cell: Float?, lengths: Int?; reverse: bool = False "
     "-> y: Float, last_hidden: Float, last_cell: Float",
     numpy=ref.lstm,
     shape=shapes.lstm,
-    ulp=64,
-    atol=64,
     rounded=0.25,  # the formula rounds the state of each step
     cases=(
         case((2, 2, 1), (1, 8), (2, 8), None, None, None, None),
@@ -242,14 +236,12 @@ def lstm(
     return counted(hiddens, lengths), last(hiddens, reverse), last(cells, reverse)
 
 
-@contraction.formula(
+@_recurrence(
     "x: Float, weight_input: Float, weight_hidden: Float, bias_input: Float?, "
     "bias_hidden: Float?, hidden: Float?, lengths: Int?; reverse: bool = False "
     "-> y: Float, last_hidden: Float",
     numpy=ref.gru,
     shape=shapes.gru,
-    ulp=64,
-    atol=64,
     rounded=0.25,  # the formula rounds the state of each step
     cases=(
         case((2, 2, 1), (1, 6), (2, 6), None, None, None, None),
@@ -284,14 +276,12 @@ def gru(
     return counted(hiddens, lengths), last(hiddens, reverse)
 
 
-@contraction.formula(
+@_recurrence(
     "x: Float, weight_input: Float, weight_hidden: Float, bias: Float?, hidden: Float?, "
     "lengths: Int?; activation: str = 'tanh', reverse: bool = False "
     "-> y: Float, last_hidden: Float",
     numpy=ref.rnn,
     shape=shapes.rnn,
-    ulp=64,
-    atol=64,
     rounded=2,  # the formula rounds the state of each step
     cases=(
         case((2, 2, 3), (3, 2), (2, 2), None, None, None),

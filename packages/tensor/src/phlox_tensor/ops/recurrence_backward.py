@@ -8,6 +8,7 @@ cotangent of the weights is one product of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from .._op.records import IndexSample, case
@@ -20,6 +21,7 @@ from ._families import contraction
 from .recurrence import real_steps
 
 _LENGTHS = IndexSample((3,), -4)
+_backward: Final = partial(contraction.formula, ulp=128, atol=128, internal=True)
 _END: Final = "steps behind the end are multiplied by 0, or left out"
 
 
@@ -93,22 +95,19 @@ def _walk_back(
     return joined_steps(states, reverse), joined_steps(pulls, reverse), carried
 
 
-@contraction.formula(
+@_backward(
     "hiddens: Float, weight: Float, hidden: Float, lengths: Int?, g_hiddens: Float; "
     "activation: str = 'tanh', reverse: bool = False -> g_inputs: Float, g_hidden: Float",
     numpy=ref.rnn_steps_backward,
     shape=shapes.rnn_steps_backward,
     work=shapes.work,
     unpromised=dict.fromkeys(("g_hiddens", "hidden", "hiddens", "weight"), _END),
-    ulp=128,
-    atol=128,
     cases=(
         case((2, 3, 2), (2, 2), (2, 2), None, (2, 3, 2)),
         case((3, 3, 1), (1, 1), (3, 1), _LENGTHS, (3, 3, 1)),
         case((3, 3, 2), (2, 2), (3, 2), _LENGTHS, (3, 3, 2), activation="relu", reverse=True),
         case((0, 2, 1), (1, 1), (0, 1), None, (0, 2, 1)),
     ),
-    internal=True,
     doc="Cotangents of what inputs give ``rnn_steps``, which are those of the products with its "
     "states too, and of its state at the start, from its result and the cotangent of that.",
 )
@@ -130,7 +129,7 @@ def rnn_steps_backward(
     return pulls.astype(hiddens.dtype), first.astype(hiddens.dtype)
 
 
-@contraction.formula(
+@_backward(
     "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?, hiddens: Float, "
     "g_hiddens: Float; reverse: bool = False "
     "-> g_inputs: Float, g_products: Float, g_hidden: Float",
@@ -138,15 +137,12 @@ def rnn_steps_backward(
     shape=shapes.gru_steps_backward,
     work=shapes.work,
     unpromised=dict.fromkeys(("bias", "g_hiddens", "hidden", "hiddens", "inputs", "weight"), _END),
-    ulp=128,
-    atol=128,
     cases=(
         case((2, 2, 6), (2, 6), None, (2, 2), None, (2, 2, 2), (2, 2, 2)),
         case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
         case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1), reverse=True),
         case((0, 2, 3), (1, 3), None, (0, 1), None, (0, 2, 1), (0, 2, 1)),
     ),
-    internal=True,
     doc="Cotangents of what inputs give ``gru_steps``, of the products with its states (which "
     "differ in what the reset gate lets through), and of its state at the start, from its "
     "operands, its result, and the cotangent of that. Cho et al., 2014.",
@@ -202,7 +198,7 @@ def _lstm_walk_back(
 _STEPS = ("cell", "cells", "g_cells", "g_hiddens", "hidden", "hiddens", "inputs", "weight")
 
 
-@contraction.formula(
+@_backward(
     "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?, hiddens: Float, "
     "cells: Float, g_hiddens: Float?, g_cells: Float?; reverse: bool = False "
     "-> g_inputs: Float, g_hidden: Float, g_cell: Float",
@@ -210,8 +206,6 @@ _STEPS = ("cell", "cells", "g_cells", "g_hiddens", "hidden", "hiddens", "inputs"
     shape=shapes.lstm_steps_backward,
     work=shapes.work,
     unpromised=dict.fromkeys(_STEPS, _END),
-    ulp=128,
-    atol=128,
     cases=(
         case((2, 2, 8), (2, 8), (2, 2), (2, 2), None, (2, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 2)),
         case(
@@ -225,7 +219,6 @@ _STEPS = ("cell", "cells", "g_cells", "g_hiddens", "hidden", "hiddens", "inputs"
         ),
         case((0, 2, 4), (1, 4), (0, 1), (0, 1), None, *[(0, 2, 1)] * 4),
     ),
-    internal=True,
     doc="Cotangents of what inputs give ``lstm_steps`` and of its states at the start, from its "
     "operands, its results, and their cotangents. Hochreiter and Schmidhuber, 1997.",
 )
