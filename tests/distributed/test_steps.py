@@ -332,3 +332,54 @@ def test_gradients_leave_while_the_backward_pass_goes_on(monkeypatch: pytest.Mon
 
     together(2, run)
     assert waited == [True, True]
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_what_small_values_look_like_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, compile: bool
+) -> None:
+    small = import_module("phlox_train.step.small")
+    objects = small.all_gather_object
+    told: list[int] = []
+
+    def all_gather_object(group: Any, value: Any) -> Any:
+        told.append(group.rank)
+        return objects(group, value)
+
+    monkeypatch.setattr(small, "all_gather_object", all_gather_object)
+    alone = trained(None, compile=compile)
+    assert together(3, partial(trained, compile=compile)) == [alone] * 3  # one batch is short
+    assert sorted(told) == [0, 1, 2]
+
+
+def test_ranks_that_know_other_forms_tell_again() -> None:
+    def run(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner: Any = train.Learner(
+            model, optim.SgdConfig().init(), 0.1, microbatches=4, group=group, seed=0
+        )
+        for number, batch in enumerate(batches((12, 12, 12))):
+            if number == 1 and group.rank == 1:  # as after an error within an exchange
+                learner.together._exchange.forms._known.clear()
+            learner.step(forward, batch)
+        return bits(learner.model)
+
+    def alone() -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=4, seed=0)
+        for batch in batches((12, 12, 12)):
+            learner.step(forward, batch)
+        return bits(learner.model)
+
+    assert together(2, run) == [alone()] * 2
+
+
+def test_counts_of_a_step_that_change_are_numbers_on_their_way() -> None:
+    def step(model: Any, batch: Any) -> Any:
+        out = forward(model, batch)
+        return {"loss": out["loss"], "weight": int(batch["x"].numpy()[0, 0] * 1e6) % 7 + 1}
+
+    run = partial(trained, step=step)
+    assert together(3, run) == [run(None)] * 3
