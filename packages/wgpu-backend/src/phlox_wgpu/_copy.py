@@ -236,7 +236,13 @@ class Shared:
         with self._device.lock:
             places = [word.ctypes.data for word in words]
             mark = self._engine.meet(places, own, turn, seconds)
-        return partial(self._engine.reached, mark)
+        return partial(self._reach, mark)
+
+    def _reach(self, mark: Any) -> None:
+        try:
+            self._engine.reached(mark)
+        except driver.DriverError as error:
+            raise self._device.told(error, "a step of several processes") from error
 
 
 def shared(device: GpuDevice, memory: np.ndarray) -> Shared | None:

@@ -179,10 +179,10 @@ class GpuDevice:
             self.engine.drain()
             return self.pool.take(nbytes)
         except driver.DriverError as error:
-            raise self._told(error, f"a request for {nbytes} bytes") from error
+            raise self.told(error, f"a request for {nbytes} bytes") from error
 
-    def _told(self, error: Exception, request: str) -> Exception:
-        """What to raise for an error of the driver."""
+    def told(self, error: Exception, request: str) -> Exception:
+        """Return what to raise for an error of the driver."""
         if "another process" in str(error):
             return DeviceError(
                 "wgpu",
@@ -229,7 +229,7 @@ class GpuDevice:
             try:
                 return self.pipelines.get(make, *args)
             except driver.DriverError as error:
-                raise self._told(error, "compiling a kernel") from error
+                raise self.told(error, "compiling a kernel") from error
 
     def launch(
         self,
@@ -270,7 +270,7 @@ class GpuDevice:
             except (struct.error, OverflowError) as error:
                 raise too_wide(params) from error
             except driver.DriverError as error:
-                raise self._told(error, "recording a kernel") from error
+                raise self.told(error, "recording a kernel") from error
             if self.tape is not None:
                 self.tape.note(pipeline, inputs, outputs, params, grid)
 
@@ -279,7 +279,7 @@ class GpuDevice:
         try:
             return self.engine.script(noted)
         except driver.DriverError as error:
-            raise self._told(error, "keeping the kernels of a function") from error
+            raise self.told(error, "keeping the kernels of a function") from error
 
     def record_again(self, script: Any, table: Sequence[Buffer], held: object) -> None:
         """Record a script, `table` being what it binds anew each time.
@@ -289,7 +289,7 @@ class GpuDevice:
         try:
             self.engine.repeat(script, table, held)
         except driver.DriverError as error:
-            raise self._told(error, "recording kernels again") from error
+            raise self.told(error, "recording kernels again") from error
 
     def flush(self) -> None:
         """Submit what is recorded; does not wait."""
@@ -297,7 +297,7 @@ class GpuDevice:
             try:
                 self.engine.flush()
             except driver.DriverError as error:
-                raise self._told(error, "submitting work") from error
+                raise self.told(error, "submitting work") from error
 
     # Transfers
 
@@ -315,7 +315,7 @@ class GpuDevice:
             try:
                 self.engine.write(out.storage.buffer, data)
             except driver.DriverError as error:
-                raise self._told(error, f"the upload of {data.size} bytes") from error
+                raise self.told(error, f"the upload of {data.size} bytes") from error
             if self.tape is not None:
                 self.tape.filled.add(out.storage)
         return out
@@ -356,7 +356,7 @@ class GpuDevice:
             try:
                 words = self._read_part(buffer, first + start, data.data[start:][:count])
             except driver.DriverError as error:
-                raise self._told(error, f"a read of {nbytes} bytes") from error
+                raise self.told(error, f"a read of {nbytes} bytes") from error
             if words:
                 self._raise_reported(words)
         return data
