@@ -186,8 +186,8 @@ class GpuDevice:
         if "another process" in str(error):
             return DeviceError(
                 "wgpu",
-                "another process did not come to where GPUs meet, so what it had to write is missing",
-                hint="phlox launch -n 4 script.py, which ends all when one dies, and starts them again",
+                "another process did not come to where GPUs meet, and what it writes is missing",
+                hint="phlox launch -n 4 script.py, which starts all again when one dies",
             )
         if "is lost" in str(error):
             return DeviceError(
