@@ -85,22 +85,26 @@ class Ranks:
             files = ShardFiles(self.group, None if checkpoints is None else checkpoints.folder)
             self.files = None if files.folder is None else files
 
-    def agreed(self, place: Place, saves: bool, *wish: Any) -> tuple[Any, ...]:
+    def agreed(
+        self, place: Place, saves: bool, reason: str = "", stop: str | None = None
+    ) -> tuple[bool, str, str | None]:
         """Return what rank 0 says.
 
         Args:
             place: how far the run is.
             saves: whether it begins to write a checkpoint now; others give what that lacks.
-            wish: all else.
+            reason: why the run ends here; empty where it goes on.
+            stop: the signal that asked for that.
 
         Raises:
             RunError: on all ranks, where one could not write its shard of the checkpoint before.
         """
-        step = place.step
-        checked_barrier(
-            self.group, f"epoch {place.epoch} of the run after batch {place.number}, step {step}"
-        )
-        agreed: tuple[Any, ...] = broadcast_object(self.group, (saves, *wish))
+        step, asks = place.step, bool(saves or reason or stop)
+        at = f"epoch {place.epoch} of the run after batch {place.number}, step {step}"
+        if not checked_barrier(self.group, at, int(asks))[0]:  # as after most steps
+            return False, "", None
+        agreed: tuple[bool, str, str | None]
+        agreed = broadcast_object(self.group, (saves, reason, stop))
         if agreed[0] and self.files is not None:
             own = {k: p.own_shard() for k, p in self._parts.items() if getattr(p, "sharded", False)}
             self._require(self.files.begin(step, {"parts": own}))
