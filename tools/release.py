@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tools import setup, targets, versions, wheels
+from tools import audit, setup, targets, versions, wheels
 from tools.shell import (
     PRIVATE,
     ROOT,
@@ -100,7 +100,7 @@ def _elsewhere() -> list[Path]:
                 say(f"absent: {project.name} for {name} {why}: ./x wheels {name}")
     if found:
         say(f"built before, audited, not run here: {', '.join(file.name for file in found)}")
-        wheels.audit(found, setup.own("wheels"))
+        audit.audit(found, setup.own("wheels"))
     return found
 
 

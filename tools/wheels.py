@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import debian, setup, targets, versions
+from tools import audit, debian, parts, setup, targets, versions
 from tools.shell import PRIVATE, ROOT, CommandError, executable, fail, read, run, say, script
 
 DIST = ROOT / "dist"
@@ -52,7 +52,7 @@ def build(words: list[str], left_out: tuple[str, ...] = ()) -> tuple[list[Path],
     if "--fetch" in words:
         debian.fetch_rust()
     tools = setup.own("wheels")
-    sysroot = Path(read("rustc", "--print", "sysroot"))
+    sysroot = rust()
     projects = [each for each in versions.released() if each.native and each.name not in left_out]
     built = pure()
     left: dict[str, str] = {}
@@ -78,7 +78,7 @@ def build(words: list[str], left_out: tuple[str, ...] = ()) -> tuple[list[Path],
     print_table(built)
     for name, why in left.items():
         say(f"not built: {name}: {why}")
-    audit(built, tools)
+    audit.audit(built, tools)
     if failed:
         say(f"wheels failed: {', '.join(failed)}")
     return built, failed
@@ -135,27 +135,47 @@ def native(
     out.mkdir(parents=True)
     for library in target.linked:
         (out / library).write_bytes(b"!<arch>\n")  # an archive without members
+    cargo = f"CARGO_TARGET_{target.triple.upper().replace('-', '_')}"
+    flags = (target.settings.get(f"{cargo}_RUSTFLAGS", ""), *_unnamed())
     settings = {
         "CARGO_TARGET_DIR": str(_BUILDS / f"{name}-target"),
         **target.settings,
         **how.settings,
+        f"{cargo}_RUSTFLAGS": " ".join(flags),
     }
     if target.linker:
         line = f"exec {script('python', tools)} {_TOOLS / target.linker}"
-        linker = executable(out / "linker", line)
-        settings[f"CARGO_TARGET_{target.triple.upper().replace('-', '_')}_LINKER"] = str(linker)
+        settings[f"{cargo}_LINKER"] = str(executable(out / "linker", line))
     words = ["--release", "--quiet", *([] if target.linker else ["--zig"])]
     words += ["--target", target.triple, *target.options]
+    listed = out / parts.SBOM
     words += ["--out", str(out), "--compression-level", "9", *how.options]
+    words += ["--sbom-include", str(listed)]
     linked = [f"-L{out}"] if target.linked else []
     linked += [str(_dotted(project, target, out, tools))] if target.dotted else []
     words += ["--", *(word for each in linked for word in ("-C", f"link-arg={each}"))]
     say(f"building {project.name} for {name}; minutes the first time")
-    maturin = script("maturin", tools)
-    run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
-    wheel = _only(out, target.tag)
-    _need_entry(wheel)
-    return wheel
+    crates = parts.crates(project, target.triple)
+    listed.write_text(parts.sbom(crates))
+    licenses = project.folder / parts.LICENSES
+    licenses.write_text(parts.licenses([*crates[1:], *parts.library(rust())]))
+    try:
+        maturin = script("maturin", tools)
+        run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
+    finally:
+        licenses.unlink()
+    return _only(out, target.tag)
+
+
+def _unnamed() -> list[str]:
+    """Flags by which messages of a panic name no folder of this machine."""
+    folders = audit.builder().items()
+    return [f"--remap-path-prefix={folder}={name}" for folder, name in folders]
+
+
+def rust() -> Path:
+    """Folder of the installed Rust."""
+    return Path(read("rustc", "--print", "sysroot"))
 
 
 _DOTTED = """\
@@ -172,14 +192,6 @@ def _dotted(project: versions.Project, target: targets.Target, out: Path, tools:
     zig = (script("python", tools), "-m", "ziglang", "cc")
     run(*zig, "-target", target.triple.replace("-pc", ""), "-c", source, "-o", compiled, venv=tools)
     return compiled
-
-
-def _need_entry(wheel: Path) -> None:
-    """See that the code in a wheel holds the name of what Python calls when it imports it."""
-    with zipfile.ZipFile(wheel) as archive:
-        (code,) = (each for each in archive.namelist() if each.endswith((".so", ".pyd")))
-        if b"PyInit__native" not in archive.read(code):
-            raise fail(f"{wheel.name}: {code} has no PyInit__native to import it by", "./x wheels")
 
 
 def _only(out: Path, tag: str) -> Path:
@@ -202,17 +214,3 @@ def print_table(files: Iterable[Path]) -> None:
         packed, unpacked = (f"{part / 1000:,.0f} kB" for part in (bytes_.packed, bytes_.unpacked))
         print(f"{name:<{wide}} {packed:>10} {unpacked:>10}")
     print(flush=True)
-
-
-def audit(files: Iterable[Path], tools: Path) -> None:
-    """Check what indexes show, and that machine code uses the stable part of Python alone.
-
-    Raises:
-        CommandError: a wheel is not as it has to be.
-    """
-    paths = [str(file) for file in files]
-    run(script("twine", tools), "check", "--strict", *paths, venv=tools)
-    # What abi3audit reads is no WebAssembly.
-    code = [path for path in paths if "-abi3-" in path and "wasm32" not in path]
-    if code:
-        run(script("abi3audit", tools), "--strict", "--summary", *code, venv=tools)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import release, setup, versions, wheels
+from tools import audit, release, setup, versions, wheels
 from tools.shell import CommandError, fail
 
 
@@ -65,7 +65,7 @@ def test_the_upload_names_what_was_built_and_no_old_wheel_of_another_machine(
     monkeypatch.setattr(wheels, "DIST", tmp_path)
     monkeypatch.setattr(wheels, "here", lambda: "linux-x86_64")
     monkeypatch.setattr(setup, "own", lambda _: tmp_path)
-    monkeypatch.setattr(wheels, "audit", lambda files, _: audited.extend(map(str, files)))
+    monkeypatch.setattr(audit, "audit", lambda files, _: audited.extend(map(str, files)))
     monkeypatch.setattr(versions, "changed", lambda _: time.time() - 3600)
     monkeypatch.setattr(release, "quick_start", str)
     own = add("manylinux2014_x86_64", 0)

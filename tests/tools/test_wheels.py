@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import side_module, versions, wheels
+from tools import audit, parts, side_module, versions, wheels
 from tools.commands import main
-from tools.shell import CommandError, fail
+from tools.shell import ROOT, CommandError, fail
 from tools.targets import TARGETS, Compiler, chosen, compiler, reason
 from tools.versions import Project
 
@@ -90,7 +90,7 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     monkeypatch.setattr(wheels, "_BUILDS", tmp_path)
     monkeypatch.setattr(wheels, "run", lambda *words, **_: ran.append([str(w) for w in words]))
     monkeypatch.setattr(wheels, "_only", lambda out, _: out)
-    monkeypatch.setattr(wheels, "_need_entry", lambda _: None)
+    monkeypatch.setattr(parts, "library", lambda _: [])
     kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
     out = wheels.native(kernels, TARGETS["windows-x86_64"], Compiler({}), "windows", tmp_path)
     compiled, built = ran
@@ -106,14 +106,74 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     assert "link-arg" not in " ".join(ran[0])
 
 
-def test_a_wheel_that_python_cannot_import_is_refused(tmp_path: Path) -> None:
-    for exported in ("PyInit__native", "PyInit_phlox_kernels._native"):
-        with zipfile.ZipFile(tmp_path / exported, "w") as archive:
-            archive.writestr("phlox_kernels/_native.pyd", f"MZ\0{exported}\0")
-            archive.writestr("phlox_kernels/_native.pyi", "")
-    wheels._need_entry(tmp_path / "PyInit__native")
-    with pytest.raises(CommandError, match=r"_native\.pyd has no PyInit__native to import it by"):
-        wheels._need_entry(tmp_path / "PyInit_phlox_kernels._native")
+def made(place: Path, **files: bytes | str) -> Path:
+    with zipfile.ZipFile(place, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"package/{name.replace('__', '.')}", text)
+    return place
+
+
+def test_a_wheel_exports_what_python_calls_and_nothing_besides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = made(tmp_path / "code", _native__pyd=b"MZ", _native__pyi="")
+    for exported, wrong in (
+        ("PyInit__native", ""),
+        ("PyInit__native PyInit_phlox_kernels._native", ""),
+        ("PyInit__native __dso_handle _mh_dylib_header", ""),
+        ("", "exports nothing, expected PyInit__native"),
+        ("PyInit_phlox_kernels._native", "exports PyInit_phlox_kernels._native, expected"),
+        ("PyInit__native memcpy", "exports PyInit__native, memcpy, expected PyInit__native"),
+    ):
+        monkeypatch.setattr(audit, "read", lambda *_, told=exported, **__: told)
+        if wrong:
+            with pytest.raises(CommandError, match=wrong):
+                audit.need_entry(code, tmp_path)
+        else:
+            audit.need_entry(code, tmp_path)
+    audit.need_entry(made(tmp_path / "web", _native__so=b"\0asm PyInit__native"), tmp_path)
+    with pytest.raises(CommandError, match="exports nothing"):
+        audit.need_entry(made(tmp_path / "web", _native__so=b"\0asm"), tmp_path)
+
+
+def test_a_wheel_has_the_licenses_of_all_that_is_linked(tmp_path: Path) -> None:
+    kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
+    own, *others = parts.crates(kernels, MAC.triple)
+    assert str(own) == f"phlox-kernels {kernels.version}"
+    assert {"libc", "pyo3", "pyo3-ffi"} <= {each.name for each in others}
+    assert not {"pyo3-macros", "pyo3-build-config"} & {each.name for each in others}
+    assert all(each.texts for each in others)
+    text, listed = parts.licenses(others), parts.sbom([own, *others])
+    assert text.count("PyO3 Project and Contributors") > 0
+    assert str(ROOT) not in listed
+    files = {"crates__cyclonedx__json": listed, "LICENSE-third-party__txt": text}
+    audit.need_licenses(made(tmp_path / "whole", **files))
+    files["LICENSE-third-party__txt"] = text.replace("pyo3 ", "other ")
+    with pytest.raises(CommandError, match=r"lacking: no license of pyo3 \d"):
+        audit.need_licenses(made(tmp_path / "lacking", **files))
+    with pytest.raises(CommandError, match=r"bare has no crates\.cyclonedx\.json"):
+        audit.need_licenses(made(tmp_path / "bare", _native__so=b""))
+
+
+def test_licenses_of_the_library_stand_once(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="licenses of Rust's library are missing"):
+        list(parts.library(tmp_path))
+    folder = tmp_path / "share" / "doc" / "rust"
+    folder.mkdir(parents=True)
+    section = "<h3>- {}-1.0</h3><b>License:</b> MIT<pre>\nfree &amp; open\n</pre>"
+    text = "<p>Of all.</p>" + section.format("a-b") + section.format("c")
+    (folder / "COPYRIGHT-library.html").write_text(text)
+    said = parts.licenses(parts.library(tmp_path))
+    assert "a-b 1.0: MIT\nc 1.0: MIT\n" in said
+    assert said.count("free & open") == 1
+    assert "a-b 1.0, c 1.0\n" in said
+
+
+def test_a_wheel_that_says_where_it_was_built_is_refused(tmp_path: Path) -> None:
+    code = made(tmp_path / "code", _native__so=b"value/home/me/phlox/src/lib.rs\0")
+    audit.need_no_paths(code, [Path("/home/you")])
+    with pytest.raises(CommandError, match=r"_native\.so holds the path /home/me"):
+        audit.need_no_paths(code, [Path("/home/you"), Path("/home/me")])
 
 
 def test_every_native_package_is_built_but_where_its_system_alone_links_it(
@@ -130,8 +190,8 @@ def test_every_native_package_is_built_but_where_its_system_alone_links_it(
     monkeypatch.setattr(wheels, "system", lambda: "linux")
     monkeypatch.setattr(wheels, "native", native)
     monkeypatch.setattr(wheels, "pure", list)
-    for name in ("print_table", "audit"):
-        monkeypatch.setattr(wheels, name, lambda *_: None)
+    monkeypatch.setattr(wheels, "print_table", lambda _: None)
+    monkeypatch.setattr(audit, "audit", lambda *_: None)
     monkeypatch.setattr("tools.setup.own", lambda _: tmp_path)
     monkeypatch.setattr(wheels, "read", lambda *_: "")
     monkeypatch.setattr("tools.targets.compiler", lambda *_: None)

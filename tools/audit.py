@@ -1,0 +1,94 @@
+"""What a wheel has to be before anybody gets it, read from the wheel itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools import parts
+from tools.shell import ROOT, fail, read, run, script
+
+ENTRY = "PyInit__native"
+# The name with a dot is the one that maturin has exported for Windows.
+_ENTRIES = {ENTRY, "PyInit_phlox_kernels._native", "PyInit_phlox_wgpu_engine._native"}
+_OF_MACHO = {"__dso_handle", "_mh_dylib_header"}  # Zig's linker adds them
+_PRINT_EXPORTS = """
+import sys, zipfile, lief
+with zipfile.ZipFile(sys.argv[1]) as archive:
+    binary = lief.parse(archive.read(sys.argv[2]))
+names = [each.name for each in getattr(binary, "exported_symbols", binary.exported_functions)]
+front = "_" if isinstance(binary, lief.MachO.Binary) else ""
+print(*(name.removeprefix(front) for name in names))
+"""
+
+
+def audit(files: Iterable[Path], tools: Path) -> None:
+    """Check what indexes show, and of machine code how it is called, what is in it and whose.
+
+    Raises:
+        CommandError: a wheel is not as it has to be.
+    """
+    paths = list(files)
+    run(script("twine", tools), "check", "--strict", *paths, venv=tools)
+    native = [path for path in paths if not path.name.endswith("-none-any.whl")]
+    for path in native:
+        need_entry(path, tools)
+        need_licenses(path)
+        need_no_paths(path, builder())
+    # What abi3audit reads is no WebAssembly.
+    code = [path for path in native if "-abi3-" in path.name]
+    if code:
+        run(script("abi3audit", tools), "--strict", "--summary", *code, venv=tools)
+
+
+def need_entry(wheel: Path, tools: Path) -> None:
+    """See that machine code exports what Python calls when it imports it, and nothing besides.
+
+    Of WebAssembly, whose exports `side_module.py` lists, the name alone is looked for.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        (code,) = (each for each in archive.namelist() if each.endswith((".so", ".pyd")))
+        held = archive.read(code)
+    if held.startswith(b"\0asm"):
+        exported = {ENTRY} if ENTRY.encode() in held else set()
+    else:
+        program = (script("python", tools), "-c", _PRINT_EXPORTS)
+        exported = set(read(*program, wheel, code, venv=tools).split())
+    if ENTRY not in exported or not exported <= _ENTRIES | _OF_MACHO:
+        got = ", ".join(sorted(exported)) or "nothing"
+        raise fail(f"{wheel.name}: {code} exports {got}, expected {ENTRY}", "./x wheels")
+
+
+def need_licenses(wheel: Path) -> None:
+    """See that each crate in the list of parts stands in the file of licenses."""
+    with zipfile.ZipFile(wheel) as archive:
+        held = {Path(name).name: name for name in archive.namelist()}
+        for name in (parts.SBOM, parts.LICENSES):
+            if name not in held:
+                raise fail(f"{wheel.name} has no {name}", "./x wheels")
+        listed = json.loads(archive.read(held[parts.SBOM]))["components"]
+        lines = archive.read(held[parts.LICENSES]).decode().splitlines()
+    for each in listed:
+        crate = f"{each['name']} {each['version']}: "
+        if not any(line.startswith(crate) for line in lines):
+            raise fail(f"{wheel.name}: no license of {crate[:-2]}", "./x wheels")
+
+
+def builder() -> dict[Path, str]:
+    """Folders of this machine that sources are compiled in, and what stands for each in a wheel."""
+    cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    sysroot = Path(read("rustc", "--print", "sysroot"), "lib", "rustlib")
+    return {ROOT: "phlox", cargo: "cargo", sysroot: "rust"}
+
+
+def need_no_paths(wheel: Path, folders: Iterable[Path]) -> None:
+    """See that nothing in a wheel says where it was built."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            held = archive.read(name)
+            for folder in folders:
+                if os.fsencode(folder) in held:
+                    raise fail(f"{wheel.name}: {name} holds the path {folder}", "./x wheels")
