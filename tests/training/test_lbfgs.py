@@ -194,7 +194,7 @@ def test_curvature_is_that_of_the_parameters_it_was_seen_on() -> None:
     kept = optimizer.into_record()
     with pytest.raises(ArgumentError, match="the curvature in the state is of other parameters"):
         optim.Lbfgs().load_record(kept).step(1.0, valley(1.0), Valley.loss)
-    optim.Lbfgs().load_record(kept).step(1.0, model, Valley.loss)
+    _ = optim.Lbfgs().load_record(kept).step(1.0, model, Valley.loss)
 
 
 def test_the_memory_follows_the_model_to_another_device() -> None:

@@ -162,7 +162,7 @@ def test_small_steps_and_other_devices_run_for_each_parameter(
         model = Net([Param(px.ones(shape, device=device)) for _ in range(3)])
         grads = {param.id: px.ones(shape, device=device) for param in model.params().values()}
         calls.clear()
-        optim.OptimizerAdaptor(RULES["Lion"]).step(0.1, model, grads)
+        _ = optim.OptimizerAdaptor(RULES["Lion"]).step(0.1, model, grads)
         assert len(calls) == 3, device
 
 

@@ -89,7 +89,7 @@ def test_gradient_and_state_come_to_the_parameter() -> None:
     optimizer, stays = config.init(), config.init()
     first = nn.Linear(2, 1, device=here)
     model = optimizer.step(0.1, first, grads_of(first))
-    stays.step(0.1, first, grads_of(first))
+    _ = stays.step(0.1, first, grads_of(first))
     moved = model.to_device(there)
     # Gradients of the old device, states on the old device, parameters on the new one.
     moved = optimizer.step(0.1, moved, grads_of(model, 1))
@@ -125,7 +125,7 @@ def test_loading_leaves_the_old_optimizer_alone() -> None:
     model = optimizer.step(0.1, model, grads_of(model))
     tree: Any = optimizer.into_record()
     resumed = optim.AdamConfig().init().load_record(tree)
-    resumed.step(0.1, model, grads_of(model))
+    _ = resumed.step(0.1, model, grads_of(model))
     key = model.weight.id
     assert tree["states"][key]["time"] == 1
     now: Any = optimizer.into_record()["states"]
@@ -220,7 +220,7 @@ def test_a_state_that_no_record_finds_again_is_refused_at_once() -> None:
 
 def test_a_record_makes_only_classes_that_the_rule_has() -> None:
     model, optimizer = nn.Linear(2, 3), optim.OptimizerAdaptor(Accounting())
-    optimizer.step(0.1, model, grads_of(model))
+    _ = optimizer.step(0.1, model, grads_of(model))
     for wrong in ({"class": "np.ndarray", "parts": {}}, {"class": "Momenta", "parts": {"x": 1}}):
         known: Any = optimizer.into_record()
         states: Any = {key: {"()": wrong} for key in known["states"]}

@@ -22,12 +22,19 @@ def ones_of(module: nn.Module) -> dict[str, Tensor]:
     return {p.id: pt.ones(p.shape, device=p.device) for p in module.param_list()}
 
 
+def thrown_away(optimizer: optim.Optimizer, model: nn.Module) -> None:
+    said = r"the new module is thrown away.*\nhint: model = optimizer.step\(0.1, model, grads\)"
+    with pytest.warns(UserWarning, match=said) as caught:
+        optimizer.step(0.1, model, ones_of(model))
+    assert [each.filename for each in caught] == [__file__]
+
+
 @pytest.mark.parametrize("config", [optim.AdamConfig(), optim.SgdConfig()], ids=["adam", "sgd"])
 def test_a_step_whose_result_was_thrown_away_is_an_error_at_the_next(
     config: optim.OptimizerConfig,
 ) -> None:
     model, optimizer = nn.Linear(2, 1), config.init()
-    optimizer.step(0.1, model, ones_of(model))
+    thrown_away(optimizer, model)
     with pytest.raises(GradientError, match=LOST):
         optimizer.step(0.1, model, ones_of(model))
     assert optimizer.steps == 1
@@ -57,7 +64,7 @@ def test_a_model_goes_back_to_an_earlier_one() -> None:
         model = optimizer.step(0.1, model, ones_of(model))
     model = optimizer.step(0.1, best, ones_of(best))
     tree = optimizer.into_record()
-    optimizer.step(0.1, model, ones_of(model))
+    thrown_away(optimizer, model)
     model = optimizer.load_record(tree).step(0.1, model, ones_of(model))
     assert optimizer.steps == 5
 
@@ -91,10 +98,10 @@ def test_parts_of_a_model_take_turns() -> None:
 )
 def test_a_copy_of_the_optimizer_starts_at_any_model(again: object) -> None:
     model, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
-    optimizer.step(0.1, model, ones_of(model))
+    thrown_away(optimizer, model)
     assert callable(again)
     copied: Any = again(optimizer)
-    copied.step(0.1, model, ones_of(model))
+    thrown_away(copied, model)
     with pytest.raises(GradientError, match=LOST):
         copied.step(0.1, model, ones_of(model))
 
@@ -122,5 +129,5 @@ def second_step(model: nn.Linear) -> nn.Linear:
     """The model after a second step of Adam, by gradients of ones as the first."""
     pt.seed(1)
     first, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
-    optimizer.step(0.1, first, ones_of(first))
+    thrown_away(optimizer, first)
     return optimizer.step(0.1, model, ones_of(model))

@@ -77,7 +77,7 @@ def test_the_state_of_another_rule_is_refused(other: optim.OptimizerConfig, tmp_
     tree = record.JsonRecorder().load(path)
     model = before.step(0.1, model, ones_of(model))
     same = optim.GroupsConfig(BASE, {"layers.0": other}).init().load_record(tree)
-    same.step(0.1, model, ones_of(model))
+    _ = same.step(0.1, model, ones_of(model))
     moved = optim.GroupsConfig(BASE, {"layers.1": other}).init().load_record(tree)
     with pytest.raises(GradientError, match=r"state of another rule(.|\n)*hint: groups as they"):
         moved.step(0.1, model, ones_of(model))

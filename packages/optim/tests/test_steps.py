@@ -180,7 +180,7 @@ def test_weights_put_in_by_hand_do_not_lose_their_state_in_silence() -> None:
     with pytest.raises(GradientError, match=r"new parameters weight and 1 states of others"):
         optimizer.step(0.1, swapped, ones_of(swapped))
     kept = model.replace(weight=model.weight.with_value(pt.zeros((2, 1))))
-    optimizer.step(0.1, kept, ones_of(kept))
+    _ = optimizer.step(0.1, kept, ones_of(kept))
     optimizer.step(0.1, swapped, ones_of(swapped), strict=False)
     states: Any = optimizer.into_record()["states"]
     assert states[swapped.weight.id]["time"] == 1
@@ -214,7 +214,7 @@ def test_optimizers_and_configs_print_their_settings() -> None:
     )
     optimizer = config.init()
     model = nn.Linear(2, 1)
-    optimizer.step(0.1, model, ones_of(model))
+    _ = optimizer.step(0.1, model, ones_of(model))
     assert (
         repr(optimizer) == f"OptimizerAdaptor(Sgd({config!r}), ClipByNorm(threshold=1.0), steps=1)"
     )

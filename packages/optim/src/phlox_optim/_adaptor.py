@@ -16,7 +16,7 @@ from phlox_tensor.names import some
 
 from . import _groups, _state
 from ._clipping import GradientClipping
-from ._dropped import LastStep, dropped_inside
+from ._dropped import KEEP, LastStep, dropped_inside
 from ._found import check_divisor, check_rate, find
 from ._groups import Group, Vectors
 from ._optimizer import AnyGradients, M, Optimizer
@@ -241,7 +241,8 @@ class OptimizerAdaptor(Settled, Optimizer):
             parts = _parts(groups, params, found, after)
             self._layout = _Layout(parts, by_id, seen, kept) if parts else None
             if params:
-                self._last_step.note(params[0], new[params[0].id], content.steps + 1)
+                last_step, first = self._last_step, params[0]
+                last_step.note(first, new[first.id], content.steps + 1, keeping=KEEP * strict)
         elif params:
             if strict:
                 followed.expect([new[param.id].value for param in params], dropped_inside())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Container
 from typing import Any, Final, final
@@ -9,14 +10,22 @@ from weakref import ref
 
 from phlox_nn import Param
 from phlox_tensor import GradientError
+from phlox_tensor.arguments import is_thrown_away
 from phlox_tensor.capture import line_of_user
 
-_KEEP: Final = "model = optimizer.step(0.1, model, grads)"
+KEEP: Final = "model = optimizer.step(0.1, model, grads)"
 _AGAIN: Final = (
     "[step] the very same model is stepped again and again, and what the first steps gave is gone: "
     "it learns nothing\nhint: model, loss = step(model, batch)"
 )
+_GONE: Final = "[step] the new module is thrown away, and the old one is as it was"
 _LESS: Final = "; step(..., strict=False) steps one model several times"
+
+
+def _warn(text: str) -> None:
+    """Warn of a line of the user."""
+    file, _, line = line_of_user().rpartition(":")
+    warnings.warn_explicit(text, UserWarning, file, int(line))
 
 
 def _none() -> None:
@@ -48,13 +57,16 @@ class LastStep:
         self._steps = 0
         self._told = False
 
-    def note(self, before: Param, after: Param | None, steps: int = 0) -> None:
+    def note(
+        self, before: Param, after: Param | None, steps: int = 0, *, keeping: str = ""
+    ) -> None:
         """Remember a step, as one of its parameters saw it.
 
         Args:
             before: the parameter.
             after: what it became; None where nobody ever got that.
             steps: how many there have been, of which a compiled function does not note all.
+            keeping: code for the warning where the line of a user throws the result away.
         """
         again = self._before is not None and self._before() is before
         again = again and steps - self._steps in (0, 1)
@@ -65,9 +77,11 @@ class LastStep:
         self._told &= again
         self._loaded = False
         self._before, self._steps = ref(before), steps
+        if keeping and is_thrown_away(sys._getframe(1)):
+            _warn(f"{_GONE}\nhint: {keeping}")
 
     def refuse_dropped(
-        self, param: Param, code: str = _KEEP, more: str = _LESS, *, steps: int = 0
+        self, param: Param, code: str = KEEP, more: str = _LESS, *, steps: int = 0
     ) -> None:
         """Refuse to step what was stepped last, if nobody has what that step gave.
 
@@ -80,8 +94,7 @@ class LastStep:
         if not gone[-1]:
             if sum(gone) > 1 and not self._told:
                 self._told = True
-                file, _, line = line_of_user().rpartition(":")
-                warnings.warn_explicit(f"{_AGAIN}{more}", UserWarning, file, int(line))
+                _warn(f"{_AGAIN}{more}")
             return
         raise GradientError(
             "step",

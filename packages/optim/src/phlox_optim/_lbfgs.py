@@ -169,7 +169,7 @@ class Lbfgs(Settled):
             self._memory = kept
             raise
         new = {p.id: p for p in _params_of(params, x)}
-        self._last_step.note(params[0], new[params[0].id])
+        self._last_step.note(params[0], new[params[0].id], keeping=_KEEP[0])
         return module.with_params({**new, **updates}), before
 
     def _refuse_others(self, params: list[Param]) -> None:
