@@ -32,8 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         return 0
-    except ModuleNotFoundError as error:
-        if not getattr(error, "hint", ""):  # no MissingPackageError
+    except (ModuleNotFoundError, ValueError) as error:
+        if not getattr(error, "hint", ""):  # no error of ours
             raise
         print(error, file=sys.stderr)
         return 2
@@ -123,22 +123,24 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return 0
     if options.command in {"layers", "optimizers"}:
         from . import _learning  # noqa: PLC0415 - loads the packages
+        from ._table import no_such  # noqa: PLC0415 - loads phlox_tensor
 
         records = getattr(_learning, options.command)()
-        if options.name:
-            return _print_one(options.name, records, as_json=options.json)
-        print(_learning.as_json(records) if options.json else _learning.as_text(records))
+        found = _learning.named(options.name, records) if options.name else records
+        if not found:
+            names = [record["name"] for record in records]
+            raise no_such(options.command, options.command[:-1], options.name, names)
+        if options.json:
+            print(_learning.as_json(found))
+        elif options.name:
+            print("\n\n".join(map(_learning.as_page, found)))
+        else:
+            print(_learning.as_text(found))
         return 0
     if options.command == "ops" and options.name:
-        from phlox_tensor import PhloxError  # noqa: PLC0415 - loads every backend
+        from . import _places  # noqa: PLC0415 - loads every backend
 
-        from ._places import as_text  # noqa: PLC0415 - loads every backend
-
-        try:
-            print(as_text(options.name))
-        except PhloxError as error:
-            print(error, file=sys.stderr)
-            return 2
+        print((_places.as_json if options.json else _places.as_text)(options.name))
         return 0
     if options.command == "ops":
         from ._coverage import as_json, as_table  # noqa: PLC0415 - loads every backend
@@ -147,23 +149,6 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return 0
     parser.print_help()
     return 2
-
-
-def _print_one(name: str, records: list[dict[str, str]], *, as_json: bool) -> int:
-    """Print the record of one layer or optimizer, by its name here or in PyTorch."""
-    from . import _learning  # noqa: PLC0415 - loads the packages
-
-    found = _learning.named(name, records)
-    if not found:
-        from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
-
-        names = [record["name"] for record in records]
-        inside = [each for each in names if name.lower() in each.lower()]
-        near = ", ".join(inside[:8] or get_close_matches(name, names))
-        print(f"no such name: {name}" + (f"\nhint: {near}" if near else ""), file=sys.stderr)
-        return 2
-    print(_learning.as_json(found) if as_json else "\n\n".join(map(_learning.as_page, found)))
-    return 0
 
 
 if __name__ == "__main__":

@@ -6,15 +6,15 @@ import argparse
 import inspect
 import json
 import re
-import sys
 from dataclasses import MISSING, fields
 from typing import Final
 
 from phlox_nn import Config
+from phlox_tensor import ArgumentError, UnknownNameError
 from phlox_train.metrics.rows import ROWS
 
 from . import train
-from ._table import table
+from ._table import no_such, table
 
 HEAD: Final = ("name", "takes", "better", "merge")
 
@@ -40,30 +40,39 @@ def main(words: list[str]) -> int:
     parser.add_argument("name", nargs="?", help="all about one")
     parser.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args(words)
+    found = records()
     if options.name:
-        return _print_one(options.name)
-    rows = [[record[column] for column in HEAD] for record in records()]
-    print(json.dumps(records(), indent=2) if options.json else table(HEAD, rows))
+        found = [_record_of(options.name, found)]
+    if options.json:
+        print(json.dumps(found, indent=2))
+    elif options.name:
+        _print_one(found[0]["name"])
+    else:
+        print(table(HEAD, [[record[column] for column in HEAD] for record in found]))
     return 0
 
 
-def _print_one(name: str) -> int:
+def _record_of(name: str, found: list[dict[str, str]]) -> dict[str, str]:
+    """The record of a metric, by its name here in whatever case."""
+    for each in found:
+        if each["name"].lower() == name.lower():
+            return each
+    try:
+        getattr(train, name)
+    except UnknownNameError as unknown:  # which may know the name from elsewhere
+        hint = unknown.hint
+        if hint and hint.removeprefix("train.") not in ROWS:
+            raise ArgumentError("metrics", "no such metric", got=name, hint=hint) from None
+    raise no_such("metrics", "metric", name, ROWS)
+
+
+def _print_one(name: str) -> None:
     """Print settings, and all that the docstrings say of them."""
-    found = next((each for each in ROWS if each.lower() == name.lower()), name)
-    row = ROWS.get(found)
-    if row is None:
-        try:
-            error: object = f"no metric: {getattr(train, name)!r}"
-        except AttributeError as unknown:  # which says what is meant
-            error = unknown
-        more = "" if "hint:" in str(error) else "\nhint: phlox metrics"
-        print(f"{error}{more}", file=sys.stderr)
-        return 2
-    print(f"{found}({', '.join(_settings(found))})\n\n{inspect.getdoc(row)}")
+    row = ROWS[name]
+    print(f"{name}({', '.join(_settings(name))})\n\n{inspect.getdoc(row)}")
     for base in row.__mro__[1:]:
         if base is not Config and issubclass(base, Config):
             print(f"\n{inspect.getdoc(base)}")
-    return 0
 
 
 def _default(name: str, setting: str) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
-from difflib import get_close_matches
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -15,10 +15,10 @@ import phlox_autodiff.batching
 import phlox_autodiff.rules
 import phlox_tensor.ops
 from phlox_autodiff import rule_kind
-from phlox_tensor import REGISTRY, ArgumentError, Op, Restated
+from phlox_tensor import REGISTRY, Op, Restated
 
 from ._coverage import installed_backends
-from ._table import table
+from ._table import no_such, table
 
 # The checkout, if this is one: pages and sources in Rust come with no wheel.
 _CHECKOUT = Path(phlox_tensor.ops.__file__).joinpath(*[".."] * 6).resolve()
@@ -32,8 +32,7 @@ def places(name: str) -> list[tuple[str, str]]:
     """
     op = REGISTRY.get(name)
     if op is None:
-        near = ", ".join(get_close_matches(name, REGISTRY))
-        raise ArgumentError("ops", "no such op", got=name, expected=near or None)
+        raise no_such("ops", "op", name, REGISTRY)
     declared = _row(phlox_tensor.ops, name)
     found = [
         ("declaration", declared or "declared elsewhere"),
@@ -64,6 +63,12 @@ def as_text(name: str) -> str:
     if function is not None:
         form = f"px.{name}{inspect.signature(function)}".replace("'", "")
     return f"{form}\n{op.doc}\n\n{found}"
+
+
+def as_json(name: str) -> str:
+    """Return an op and its places as JSON."""
+    found = dict(places(name))
+    return json.dumps({"op": name, "signature": REGISTRY[name].signature.text} | found, indent=2)
 
 
 def _row(package: Any, name: str) -> str | None:

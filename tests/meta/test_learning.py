@@ -110,10 +110,21 @@ def test_the_commands_tell_all_about_one(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["layers", "Conv2d", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert "kernel_size, stride=1, padding='valid', dilation=1, groups=1" in found["settings"]
-    assert main(["layers", "Lineer"]) == 2
-    assert "hint: Linear" in capsys.readouterr().err
-    assert main(["layers", "conv"]) == 2
-    assert "hint: Conv1d, Conv2d, Conv3d, ConvTranspose1d" in capsys.readouterr().err
+    for command, said in (
+        (
+            "layers Lineer",
+            "[layers] no such layer: got Lineer, expected Linear, Bilinear\n"
+            "hint: phlox layers Linear\n",
+        ),
+        ("layers Nosuch", "[layers] no such layer: got Nosuch\nhint: phlox layers\n"),
+        (
+            "layers conv",
+            "got conv, expected Conv1d, Conv2d, Conv3d, DeformConv2d, ConvTranspose1d, ",
+        ),
+        ("optimizers adamx", "got adamx, expected Adam, AdamW\nhint: phlox optimizers Adam\n"),
+    ):
+        assert main(command.split()) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("record", [*layers(), *optimizers()], ids=lambda record: record["name"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -73,5 +74,9 @@ def test_the_command_prints_it_and_knows_near_names(capsys: pytest.CaptureFixtur
     assert "shapes/contraction.py:" in said
     assert main(["ops", "layer_norm_backward"]) == 0  # no function of users
     assert capsys.readouterr().out.startswith("px.ops.layer_norm_backward(g: Float")
+    assert main(["ops", "matmul", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["signature"] == REGISTRY["matmul"].signature.text
     assert main(["ops", "matmull"]) == 2
-    assert "expected matmul" in capsys.readouterr().err
+    assert "expected matmul\nhint: phlox ops matmul\n" in capsys.readouterr().err
+    assert main(["ops", "nosuch"]) == 2  # as like "cosh" as six letters are
+    assert capsys.readouterr().err == "[ops] no such op: got nosuch\nhint: phlox ops\n"

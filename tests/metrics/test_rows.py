@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pickle
 import re
 from pathlib import Path
@@ -135,8 +136,15 @@ def test_the_command_tells_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'average: ``"macro"``' in capsys.readouterr().out
     assert main(["metrics", "F1"]) == 2
     assert "hint: train.FBeta(10)" in capsys.readouterr().err
-    assert main(["metrics", "nothing-like-it"]) == 2
-    assert "hint: phlox metrics" in capsys.readouterr().err
+    for name, said in (
+        ("nothing-like-it", "got nothing-like-it\nhint: phlox metrics\n"),
+        ("acuracy", "got acuracy, expected Accuracy\nhint: phlox metrics Accuracy\n"),
+        ("fit", "[metrics] no such metric: got fit\nhint: phlox metrics\n"),  # no row of ours
+    ):
+        assert main(["metrics", name]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["metrics", "fbeta", "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == ["FBeta"]
 
 
 def test_names_of_others_are_told() -> None:

@@ -167,6 +167,8 @@ def test_the_command_says_what_is_wrong_with_an_option(
         (["FILE", "--out", "made", "--bind", "n=8", "--bind", "n=9"], "--bind names a size twice"),
         (["FILE", "--out", "made", "--sample", "SAMPLE"], "one array without a name"),
         (["--out", "made"], "no file is named"),
+        (["none", "--check"], '[onnx] no such file or directory: got none\nhint: ls "."\n'),
+        (["none", "--out", "made"], "[onnx] no such file or directory: got none"),
     ],
 )
 def test_the_command_says_what_is_missing_or_too_much(

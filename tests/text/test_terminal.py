@@ -75,7 +75,9 @@ def test_what_is_wrong_is_said_in_a_line(folder: Path, tmp_path: Path, capsys: A
         assert shown.out == ""
         return str(shown.err)
 
-    assert "there is no model" in refused("run", str(tmp_path / "none"), "--prompt", "x")
+    none = refused("run", str(tmp_path / "none"), "--prompt", "x")
+    assert "there is no model" in none
+    assert none.endswith(f'hint: ls "{tmp_path}"\n')
     assert "no choice" in refused("run", str(folder), "--prompt", "x", "--temperature", "-1")
     assert "nothing to go on from" in refused("run", str(folder), "--prompt", "")
     bare = Path(shutil.copytree(folder, tmp_path / "bare"))

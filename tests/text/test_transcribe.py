@@ -79,6 +79,10 @@ def test_what_is_no_sound_or_no_whisper_is_said(folder: Path, tmp_path: Path, ca
     for path, message in rows:
         assert main(["transcribe", str(folder), str(path)]) == 1
         assert message in capsys.readouterr().err
+    none = str(tmp_path / "none")
+    assert main(["transcribe", none, str(whole)]) == 1
+    said = f'[transcribe] no such file or directory: got {none}\nhint: ls "{tmp_path}"\n'
+    assert capsys.readouterr().err == said
     assert main(["transcribe", str(folder), str(whole), "--language", "fr"]) == 1
     assert "unknown language" in capsys.readouterr().err
     with pytest.raises(text.TextError, match="ffmpeg"):

@@ -85,7 +85,12 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["show", "none.mpk"], "No such file"),
+        (
+            ["show", "wholly-else"],
+            '[record] no such file or directory: got wholly-else\nhint: ls "."\n',
+        ),
+        (["check", "wholly-else"], "[record] no such file or directory: got wholly-else"),
+        (["show", "."], "not a regular file"),
         (["show", "texts.mpk"], "there is text.mpk"),
         (["show", "text.mpk"], "not a phlox record"),
         (["convert", "a.mpk", "b.pt"], "the extension names no recorder"),

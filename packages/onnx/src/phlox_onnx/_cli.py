@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from phlox_tensor import ArgumentError, PhloxError
+from phlox_tensor.files import told
 
 from ._graph import OWN, Key, Node, walk
 from .read._limits import Limits
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None, *, train: Train | None = None) -> in
             _refuse_unclear(options)
             return _write(options, train)
     except (PhloxError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(told("onnx", error), file=sys.stderr)
         return 2
     _parser().print_help()
     return 2

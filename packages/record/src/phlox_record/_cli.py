@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from phlox_tensor import DTYPES, RecordError
+from phlox_tensor.files import told
 
 from ._compare import differences, statistics
 from ._errors import shown
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except (RecordError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(told("record", error), file=sys.stderr)
         return options.fails
     return status
 
@@ -82,7 +83,7 @@ def _check(options: argparse.Namespace) -> Iterator[str | Exception]:
             info = inspect(file)
             yield from _read_whole(info)
         except (RecordError, OSError) as error:
-            yield error  # the other files may be sound
+            yield told("record", error)  # the other files may be sound
             continue
         about = f"{info.recorder.__name__}, {len(entries(info.tree)):,} tensors"
         yield f"{shown(info.path.name)}: sound, {about}, {_sums(info)}"

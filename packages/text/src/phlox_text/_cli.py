@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import PhloxError
+from phlox_tensor.files import told
 from phlox_tensor.needed import needing
 
 from ._answer import Answer
@@ -49,7 +50,7 @@ def main(command: str, argv: Sequence[str]) -> int:
         print()
         return 130
     except (PhloxError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(told(command, error), file=sys.stderr)
         return 1
     return 0
 
@@ -69,7 +70,7 @@ def _serve(argv: Sequence[str]) -> int:
     try:
         model = _load(options)
     except (PhloxError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(told("serve", error), file=sys.stderr)
         return 1
     name = Path(options.folder).resolve().name
     print(f"{name}: http://{options.host}:{options.port}/v1", file=sys.stderr)

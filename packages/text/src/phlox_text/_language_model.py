@@ -18,6 +18,7 @@ from phlox_nn.generation.steps import Generation, step_in_room
 from phlox_nn.models import CausalModel
 from phlox_nn.models import load as load_model
 from phlox_tensor import ArgumentError, Backend, WrongTypeError, asarray
+from phlox_tensor.files import look
 
 from ._answer import Answer, Writing
 from ._chat import Chat
@@ -310,7 +311,8 @@ def load(
     place = Path(source)
     if not place.exists():
         expected = "a folder with config.json and tokenizer.json, or a GGUF file"
-        raise TextError("text", "there is no model", got=str(place), expected=expected)
+        hint = look(place)
+        raise TextError("text", "there is no model", got=str(place), expected=expected, hint=hint)
     alone = place.suffix == ".gguf" and place.is_file()
     folder = place if alone or place.is_dir() else place.parent
     sampling, ends = (GREEDY, ()) if alone else read_settings(folder)

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 import tokenizers
 
 from phlox_tensor import WrongTypeError
+from phlox_tensor.files import look
 
 from ._errors import TextError
 from ._files import read_bytes, read_json
@@ -77,6 +78,7 @@ class Tokenizer:
                 "there is no tokenizer",
                 got=str(place),
                 expected="a folder with tokenizer.json, such a file, or a GGUF file",
+                hint=look(place),
             )
         try:
             backend = tokenizers.Tokenizer.from_buffer(read_bytes(file, "tokenizer"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from phlox_nn import models
 from phlox_tensor import PhloxError
+from phlox_tensor.files import told
 
 from ._errors import TextError
 from ._tokenizer import Tokenizer
@@ -91,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except (PhloxError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(told("transcribe", error), file=sys.stderr)
         return 1
     return 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import PhloxError
+from phlox_tensor.files import told
 from phlox_tensor.needed import needed
 
 from ..runs.card import NAME
@@ -44,8 +45,7 @@ def main(command: str, words: Sequence[str]) -> int:
     try:
         print(_COMMANDS[command](options))
     except (PhloxError, OSError) as error:
-        text = f"[{command}] a file cannot be used: got {error}"
-        print(text if isinstance(error, OSError) else error, file=sys.stderr)
+        print(told(command, error), file=sys.stderr)
         return 2
     return 0
 
