@@ -34,10 +34,11 @@ def _format(path: Path, text: str) -> str:
 
 
 def _code() -> dict[Path, str]:
-    from tools.generate import code, exports, layers  # noqa: PLC0415 - needs the package, see _bootstrap
+    from tools.generate import code, exports, homes, layers  # noqa: PLC0415 - needs the package, see _bootstrap
 
     files = {GENERATED_CODE[0]: code.functions_file(), GENERATED_CODE[1]: code.methods_file()}
     files |= layers.files() | exports.files()
+    files |= homes.files(files)
     return {path: _format(path, text) for path, text in files.items()}
 
 

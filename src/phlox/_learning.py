@@ -27,7 +27,8 @@ def config_of(name: str) -> Any:
 
 def layers() -> list[dict[str, str]]:
     """Return one record for each layer: name, settings, names elsewhere."""
-    found = [n for n, v in vars(nn).items() if inspect.isclass(v) and vars(v).get("_config")]
+    shown = {name: getattr(nn, name) for name in dir(nn)}
+    found = [n for n, v in shown.items() if inspect.isclass(v) and vars(v).get("_config")]
     return [record_of(name, "nn", LAYERS) for name in sorted(found)]
 
 

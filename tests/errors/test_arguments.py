@@ -53,7 +53,8 @@ INNER = {"Gradients", "Graph", "Rules", "Saving"}
 
 def functions(space: ModuleType) -> list[Any]:
     found: dict[str, Callable[..., Any]] = {}
-    for name, member in vars(space).items():
+    for name in dir(space):
+        member = getattr(space, name)
         own = getattr(member, "__module__", "").partition(".")[0] == space.__name__
         if name.startswith("_") or not own or not callable(member) or name in INNER:
             continue

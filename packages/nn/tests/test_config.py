@@ -102,7 +102,7 @@ def a_value(hint: Any) -> Any:
 
 @pytest.mark.parametrize(
     "name",
-    sorted(n for n in vars(nn) if n.endswith("Config") and hasattr(getattr(nn, n), "_layer")),
+    sorted(n for n in dir(nn) if n.endswith("Config") and hasattr(getattr(nn, n), "_layer")),
 )
 def test_configs_of_layers_go_round(name: str) -> None:
     cls = getattr(nn, name)

@@ -171,16 +171,11 @@ def test_a_setting_by_the_name_of_pytorch_says_ours(make: Callable[[], Any], hin
 
 
 def test_every_word_of_pytorch_stands_for_a_setting_or_an_argument_here() -> None:
-    configs: list[Any] = [
-        c
-        for c in (*vars(nn).values(), *vars(nn.models).values())
-        if isinstance(c, type) and issubclass(c, nn.Config)
-    ]
+    shown = [getattr(module, name) for module in (nn, nn.models) for name in dir(module)]
+    configs: list[Any] = [c for c in shown if isinstance(c, type) and issubclass(c, nn.Config)]
     settings = {f.name for config in configs if config is not nn.Config for f in fields(config)}
     assert {ours for each in SETTINGS.values() for ours in each} <= settings
-    layers: list[Any] = [
-        c for c in vars(nn).values() if isinstance(c, type) and vars(c).get("_config")
-    ]
+    layers: list[Any] = [c for c in shown if isinstance(c, type) and vars(c).get("_config")]
     taken = {name for layer in layers for name in signature(layer.forward).parameters}
     assert {ours for each in _elsewhere.ARGUMENTS.values() for ours in each} <= taken
 

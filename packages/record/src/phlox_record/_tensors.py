@@ -70,10 +70,10 @@ def materialize(
         DTypeError: the device lacks the dtype.
     """
     made = _Maker(as_device(device), dtype, op)
+    if type(tree) is dict and all(type(each) is TensorEntry for each in tree.values()):
+        return {path: made.tensor(path, each) for path, each in tree.items()}
     paths = {id(tensor): path for path, tensor in entries_with_paths(tree)}
-    return map_tensors(
-        tree, lambda tensor: made.tensor(shown(paths.get(id(tensor), "")) or "the root", tensor)
-    )
+    return map_tensors(tree, lambda tensor: made.tensor(paths.get(id(tensor), ""), tensor))
 
 
 class _Maker:
@@ -84,35 +84,41 @@ class _Maker:
         self._dtype: Final = _checked(dtype)
         self._op: Final = op
 
-    def tensor(self, where: str, leaf: TensorLike) -> Tensor[Any]:
+    def tensor(self, path: str, leaf: TensorLike) -> Tensor[Any]:
         if isinstance(leaf, Tensor):
             return leaf
-        target = self._target(leaf.dtype, where)
+        target = self._target(leaf.dtype, path)
         try:
             array = leaf.numpy()
         except RecordError as error:
-            what = f"{error.what} (at {where})"
+            what = f"{error.what} (at {_named(path)})"
             raise RecordError(
                 self._op, what, got=error.got, expected=error.expected, hint=error.hint
             ) from None
-        loose = isinstance(self._dtype, PrecisionSettings) and self._dtype.overflow
-        with located(self._op, where):
-            array = cast_array(array, target, "the tensor", overflow=loose)
+        if array.dtype != target.numpy:
+            loose = isinstance(self._dtype, PrecisionSettings) and self._dtype.overflow
+            with located(self._op, _named(path)):
+                array = cast_array(array, target, "the tensor", overflow=loose)
         made = asarray(array, device=self._device, dtype=target)
         if leaf.layout == "pytorch":
             _OF_PYTORCH[id(made)] = made
         leaf.drop()
         return made
 
-    def _target(self, stored: DType, where: str) -> DType:
+    def _target(self, stored: DType, path: str) -> DType:
         wanted = self._dtype
         if stored.kind == "Float" and wanted != "stored":
             if isinstance(wanted, PrecisionSettings):
-                return wanted.target(stored, where)
+                return wanted.target(stored, _named(path))
             return self._device.default_float if wanted == "device" else wanted
         if stored.kind == "Int" and stored not in self._device.dtypes and wanted != "stored":
             return self._device.default_int
         return stored
+
+
+def _named(path: str) -> str:
+    """A path as errors show it."""
+    return shown(path) or "the root"
 
 
 def _checked(dtype: LoadDType) -> LoadDType:

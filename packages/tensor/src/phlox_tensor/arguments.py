@@ -195,8 +195,8 @@ def explain(*owners: type | ModuleType) -> None:
     for owner in owners:
         if isinstance(owner, ModuleType):
             for name, member in list(vars(owner).items()):
-                if type(member) is FunctionType and name[0] != "_" and _is_own(owner, member):
-                    _replace(owner, name, member)
+                if type(member) is FunctionType and name[0] != "_":
+                    setattr(owner, name, explain_function(owner, name, member))
             continue
         package = owner.__module__.partition(".")[0]
         for base in owner.__mro__:
@@ -243,13 +243,18 @@ def _is_own(owner: ModuleType, function: Any) -> bool:
     return own and rest != "_functions.functions" and plain
 
 
-def _replace(owner: ModuleType, name: str, function: FunctionType) -> None:
-    """Put the new function where it is written too, where pickles look for it."""
+def explain_function(owner: ModuleType, name: str, function: FunctionType) -> Any:
+    """Return what a module exports under a name: a function of its package says what does not fit.
+
+    The new function is put where it is written too, where pickles look for it.
+    """
+    if not _is_own(owner, function):
+        return function
     made = explained(function)
-    setattr(owner, name, made)
     home = sys.modules[function.__module__]
     if vars(home).get(function.__name__) is function:
         setattr(home, function.__name__, made)
+    return made
 
 
 @cache

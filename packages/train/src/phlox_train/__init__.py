@@ -8,7 +8,6 @@ for batch in batches:
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from phlox_tensor.public import publish as _publish
 
@@ -20,6 +19,7 @@ from ._find_lr import RateTrial as RateTrial
 from ._find_lr import find_lr as find_lr
 from ._fit import Fitted as Fitted
 from ._fit import fit as fit
+from ._homes import TRAIN as _HOMES
 from .metrics.metric import Metric as Metric
 from .metrics.totals import Results as Results
 from .runs.checkpoints import Checkpoints as Checkpoints
@@ -55,11 +55,4 @@ if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
 
 __version__ = "0.2.0"
 
-
-def _metrics() -> dict[str, _Any]:
-    from .metrics.rows import ROWS  # noqa: PLC0415 - slow, and not every training has metrics
-
-    return ROWS
-
-
-_publish(__name__, _NAMES, rooms=("metrics", "runs", "step"), later=_metrics)
+_publish(__name__, _NAMES, rooms=("metrics", "runs", "step"), homes=_HOMES)

@@ -218,6 +218,8 @@ class Generation:
         for i in range(1, draws.shape[1]):
             seen = None if seen is None else with_tokens(seen, new)
             new = sampling.chosen(self.read(new[:, None]), draws[:, i], seen).astype(text.dtype)
+            if i == 1 and text.shape[1] >= _MANY:
+                text.device.trim()  # what keys and values were in before there was room behind them
             yield new
 
     def seen(self, tokens: Tensor[Int], words: int) -> Tensor[Bool]:

@@ -9,7 +9,7 @@ do with a part that has no form there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from phlox_record import ParamEntry, Record, TensorEntry
@@ -24,10 +24,13 @@ _UNKNOWN_HERE: Final = "num_batches_tracked"
 _FUSED: Final = "in_proj"
 
 
-def from_pytorch(module: _fields.ModuleNode, found: Found) -> Found:
-    """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
+def from_pytorch(module: _fields.ModuleNode, found: Found, known: Mapping[str, Any]) -> Found:
+    """Return the entries of a ``state_dict`` as the layers of ``module`` keep them.
+
+    Args:
+        known: what the module has, by path.
+    """
     parts = dict(_walk.modules(module))
-    known = {path: None for path, _ in _walk.params(module)} | _walk.tensors(module)
     naming = _naming(parts)
     names: dict[str, str] = {}
     places: dict[str, None] = {}  # what is around parameters, the outer before the inner

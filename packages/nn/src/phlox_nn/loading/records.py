@@ -184,10 +184,10 @@ def _matched(
 def _in_layout(
     module: _fields.ModuleNode, found: Found, versions: dict[str, int], layout: Layout
 ) -> _Matched:
-    if layout == "pytorch":
-        found = from_pytorch(module, found)
-    found = migrated(module, found, versions)
     paths = dict(_walk.params(module)) | _walk.tensors(module)
+    if layout == "pytorch":
+        found = from_pytorch(module, found, paths)
+    found = migrated(module, found, versions)
     return compared(paths, found), found, paths
 
 

@@ -13,7 +13,8 @@ from ..layers.dropout import Dropout
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import BatchNorm, BatchNormConfig
 from ..module.module import Module
-from ._parts import ModelConfig, conv, even
+from ._conv_parts import conv, even
+from ._parts import ModelConfig
 
 # Table 1 of the paper: kernel, stride of the first block, how much wider a block is inside,
 # channels, blocks.

@@ -15,11 +15,8 @@ from phlox_tensor.names import some
 from ..loading.report import Layout, LoadReport
 from ..module.module import Module
 from ._blocks import in_blocks
-from ._gguf import GgufFile
 from ._parts import ModelConfig
-from ._public import published
 from ._published import Json, Published
-from ._scaled import widened
 
 _CONFIG: Final = "config.json"
 _CONFIG_BYTES: Final = 16 << 20
@@ -110,6 +107,9 @@ def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
     alone = place if place.is_file() else _only(folder, ".gguf")
     if alone is not None and alone.suffix == ".gguf":
         return _open_gguf(alone, device, quantized=quantized)
+    from ._public import published  # noqa: PLC0415 - architectures, of which a GGUF file needs one
+    from ._scaled import widened  # noqa: PLC0415 - the same
+
     given = _json(folder / _CONFIG)
     read = published(given)
     config = read.config(given)
@@ -123,6 +123,8 @@ def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
 
 
 def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
+    from ._gguf import GgufFile  # noqa: PLC0415 - folders do not need it
+
     file = GgufFile.open(path)
     model = _described(file.config, device)
     record = file.record(model.params())

@@ -11,7 +11,8 @@ from ..layers.dropout import Dropout
 from ..layers.linear import LinearConfig
 from ..layers.norm import BatchNormConfig
 from ..module.module import Module
-from ._parts import ModelConfig, conv, conv_norm, even, run
+from ._conv_parts import conv, conv_norm, even, run
+from ._parts import ModelConfig
 
 # Table 2 of the paper: how much wider a block is inside, channels, blocks, stride of the first.
 _STAGES = (

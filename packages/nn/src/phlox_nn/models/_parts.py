@@ -1,28 +1,21 @@
-"""What models have in common: heads, parts in a row, a convolution with its norm."""
+"""What models have in common: sizes, small weights, heads."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from math import sqrt
+from functools import cache
 from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, attention
 
 from .. import initializers as init
-from ..layers.activation import ActivationConfig, Name
 from ..layers.attention import KeyValues
-from ..layers.conv import Conv2dConfig
 from ..layers.embedding import Embedding
 from ..layers.linear import Linear, LinearConfig
-from ..layers.norm import BatchNormConfig
 from ..module.module import Module
 from ..param.param import Param
 from ..settings.config import Config
 from ..settings.fields import check_sizes
-
-# He et al., 2015, by the outputs: what networks of images are usually started with.
-FAN_OUT = init.KaimingNormal(gain=sqrt(2.0), fan_out_only=True)
-
 
 # BERT's start of weights, which CLIP and Whisper took over.
 SMALL = init.Normal(std=0.02)
@@ -56,8 +49,14 @@ def small_linear(
     bias: bool = True,
 ) -> Linear:
     """Return a linear layer of small weights whose bias, if it has one, is 0."""
-    made = LinearConfig(d_input, d_output, bias, initializer=initializer).init(device)
+    made = _linear(d_input, d_output, bias, initializer).init(device)
     return made.replace(bias=init.Zeros().param((d_output,), device)) if bias else made
+
+
+@cache
+def _linear(d_input: int, d_output: int, bias: bool, initializer: init.Initializer) -> LinearConfig:
+    """The settings, which many layers share."""
+    return LinearConfig(d_input, d_output, bias, initializer=initializer)
 
 
 def by_table(x: Tensor[Float], table: Embedding) -> Tensor[Float]:
@@ -114,61 +113,3 @@ class ProjectedAttention(Module):
         query = heads_of(self.q_proj(x), self.heads)
         found = attention(query, seen.keys, seen.values, is_causal=is_causal)
         return self.out_proj(without_heads(found))
-
-
-def run(parts: Any, x: Any) -> Any:
-    """Return what the last of nested parts in a row gives."""
-    if isinstance(parts, tuple):
-        for part in parts:
-            x = run(part, x)
-        return x
-    return parts(x)
-
-
-def even(channels: float) -> int:
-    """The nearest multiple of 8 that is no more than a tenth below."""
-    near = max(8, int(channels + 4) // 8 * 8)
-    return near if near >= 0.9 * channels else near + 8
-
-
-def conv(
-    channels_in: int,
-    channels_out: int,
-    kernel: int,
-    device: Backend | str | None,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    same: bool = False,
-) -> Any:
-    """A convolution without bias whose window stands on each of its places.
-
-    ``same``: as TensorFlow pads, which differs with a stride.
-    """
-    config = Conv2dConfig(
-        channels_in,
-        channels_out,
-        kernel,
-        stride,
-        groups=groups,
-        padding="same" if same else kernel // 2,
-        bias=False,
-        initializer=FAN_OUT,
-    )
-    return config.init(device)
-
-
-def conv_norm(
-    channels_in: int,
-    channels_out: int,
-    kernel: int,
-    device: Backend | str | None,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    activation: Name | None = None,
-) -> tuple[Any, ...]:
-    """The same, batch norm, and an activation if one is named."""
-    made = conv(channels_in, channels_out, kernel, device, stride=stride, groups=groups)
-    after = () if activation is None else (ActivationConfig(activation).init(device),)
-    return (made, BatchNormConfig(channels_out).init(device), *after)

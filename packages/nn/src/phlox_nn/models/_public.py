@@ -12,7 +12,6 @@ from ..layers.position import RotaryScalingConfig
 from ._bert import BertConfig
 from ._gpt import GptConfig
 from ._llama import LlamaConfig
-from ._media import MEDIA
 from ._published import Json, Published, need, number, word
 
 _Own = Callable[[Json, "LlamaConfig"], dict[str, Any]]
@@ -267,8 +266,7 @@ _MIXTRAL: Final = {
 }
 _BERT: Final = Published(_bert, prefix="bert.", unused=r"position_ids$")
 
-ARCHITECTURES: Final[Mapping[str, Published]] = {
-    **MEDIA,
+_TEXTS: Final[Mapping[str, Published]] = {
     "BertModel": _BERT,
     "GPT2LMHeadModel": Published(
         _gpt2, "phlox", "transformer.", r"\.attn\.(masked_)?bias$|^lm_head\.weight$"
@@ -291,9 +289,14 @@ def published(given: Json) -> Published:
     """Return how files of the architecture of a ``config.json`` are read."""
     timm = given.get("architecture")  # its word for one
     names = given.get("architectures") or ([] if timm is None else [timm])
-    known = [name for name in names if name in ARCHITECTURES]
+    for name in names:
+        if name in _TEXTS:
+            return _TEXTS[name]
+    from ._media import MEDIA  # noqa: PLC0415 - models of images and speech, which texts do not need
+
+    known = [name for name in names if name in MEDIA]
     if not known:
         got = ", ".join(map(str, names)) or f"model_type {given.get('model_type')!r}"
-        expected = ", ".join(sorted(ARCHITECTURES))
+        expected = ", ".join(sorted({**_TEXTS, **MEDIA}))
         raise RecordError("load", "an architecture that is not built", got=got, expected=expected)
-    return ARCHITECTURES[known[0]]
+    return MEDIA[known[0]]

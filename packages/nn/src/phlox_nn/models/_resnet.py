@@ -10,7 +10,8 @@ from ..layers.conv import Conv2d
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import BatchNorm, BatchNormConfig
 from ..module.module import Module
-from ._parts import FAN_OUT, ModelConfig, conv_norm, run
+from ._conv_parts import FAN_OUT, conv_norm, run
+from ._parts import ModelConfig
 
 _WIDER = 4  # how much wider what leaves a bottleneck is than its inside
 

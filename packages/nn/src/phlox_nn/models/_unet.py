@@ -8,7 +8,8 @@ from phlox_tensor import Backend, Float, Tensor, concat, max_pool2d, pad
 
 from ..layers.conv import Conv2d, ConvTranspose2d
 from ..module.module import Module
-from ._parts import ModelConfig, conv_norm, run
+from ._conv_parts import conv_norm, run
+from ._parts import ModelConfig
 
 
 class UNetConfig(ModelConfig):

@@ -100,6 +100,8 @@ def _with_inner(module: Module, new: dict[int, Module]) -> Module:
     """The module with others in the place of those in its fields."""
     changes: dict[str, Any] = {}
     for name, value in _fields.fields_of(module).items():
+        if isinstance(value, Param) or _fields.holds_nothing(value):
+            continue
         leaves, structure = tree.flatten(value, leaf=(Module, Param))
         after = [new[id(leaf)] if isinstance(leaf, Module) else leaf for leaf in leaves]
         if any(a is not b for a, b in zip(leaves, after, strict=True)):

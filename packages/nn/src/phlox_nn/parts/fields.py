@@ -91,15 +91,15 @@ def join(path: str, name: str) -> str:
 
 
 def held_in(value: Any) -> list[tuple[str, Any]]:
-    """The modules, parameters, tensors and constants in a field, by path."""
+    """The modules, parameters, tensors and constants in a field that holds more than constants."""
     if isinstance(value, PARTS):
         return [("", value)]
-    return tree.leaves_with_paths(value, leaf=PARTS)
+    return [] if holds_nothing(value) else tree.leaves_with_paths(value, leaf=PARTS)
 
 
 def holds_nothing(value: Any) -> bool:
     """Whether no part can be in a field, as its type tells, or those of what it holds."""
-    return tree.is_plain(value) or _hidden.is_simple(value)
+    return _hidden.is_simple(value) or tree.is_plain(value)
 
 
 def may_change(value: Any) -> bool:

@@ -82,7 +82,6 @@ def inner_modules(module: ModuleNode) -> list[tuple[str, Any]]:
     return [
         (join(name, path), leaf)
         for name, value in fields_of(module).items()
-        if not holds_nothing(value)
         for path, leaf in held_in(value)
         if isinstance(leaf, ModuleNode)
     ]
@@ -94,7 +93,6 @@ def tensors(module: ModuleNode) -> dict[str, Tensor[Any]]:
         join(join(path, name), at): leaf
         for path, each in modules(module)
         for name, value in fields_of(each).items()
-        if not holds_nothing(value)
         for at, leaf in held_in(value)
         if isinstance(leaf, Tensor)
     }
@@ -118,7 +116,6 @@ def _first_places(module: ModuleNode) -> list[tuple[str, Any]]:
         inside = [
             (join(join(path, name), at), leaf, False)
             for name, value in fields_of(each).items()
-            if not holds_nothing(value)
             for at, leaf in held_in(value)
             if isinstance(leaf, ModuleNode | Param)
         ]
@@ -260,11 +257,9 @@ def changed(
         return made.get(id(item), item)
 
     def field(path: str, value: Any) -> Any:
-        if tree.is_plain(value):
-            return value
         if isinstance(value, PARTS):
             return part(path, value)
-        if _hidden.is_simple(value):
+        if holds_nothing(value):
             return copy_of(value) if may_change(value) else value
         leaves, structure = tree.flatten(value, leaf=PARTS)
         if not any(isinstance(leaf, PARTS) for leaf in leaves):

@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 from phlox_tensor import PhloxError
 from phlox_tensor.arguments import fits
 from phlox_tensor.capture import Number, plain
+from phlox_tensor.public import load_all
 
 from .elsewhere import MADE, NO_VALUES, VALUES, squeezed
 
@@ -259,8 +260,13 @@ def _of_kind(bases: list[Any], kind: Any, where: str) -> Any:
     Raises:
         ConfigError: when there is none, or there are several.
     """
+    found = [cls for cls in bases if cls.kind == kind and not isabstract(cls)]
+    if len(found) == 1:
+        return found[0]
+    package = sys.modules[__name__.partition(".")[0]]
+    for module in (package, package.models):  # a file may mean what nothing has asked for yet
+        load_all(module)
     known = [*dict.fromkeys(cls for base in bases for cls in _concrete(base))]
-    found = [cls for cls in bases if cls in known and cls.kind == kind]
     found = found or [cls for cls in known if cls.kind == kind]
     if not found:
         kinds = sorted({cls.kind for cls in known})

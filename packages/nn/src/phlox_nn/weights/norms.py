@@ -17,7 +17,7 @@ from ..param.param import Param
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .computed import ComputedWeight
-from .swap import CONV_TRANSPOSED, map_fields, plain_again
+from .swap import is_conv_transposed, map_fields, plain_again
 
 M = TypeVar("M", bound=Module)
 _FIRST = 15  # steps of the power method before the first use, as in PyTorch
@@ -185,7 +185,7 @@ def spectral_norm(
             raise ArgumentError("spectral_norm", name, got=given, expected=least)
 
     def normed(path: str, param: Param, owner: Module) -> ComputedWeight:
-        rows = int(isinstance(owner, CONV_TRANSPOSED)) if axis is None else axis
+        rows = int(is_conv_transposed(owner)) if axis is None else axis
         place = _place("spectral_norm", path, param, rows, owner)
         size = param.shape[place]
         columns = prod(param.shape) // max(size, 1)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from phlox_tensor import ArgumentError, tree
 
-from ..layers.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..module.module import Module
 from ..module.visit import map_modules
 from ..param.param import Param
@@ -15,7 +14,6 @@ from ..parts import fields as _fields
 from .computed import ComputedWeight
 
 M = TypeVar("M", bound=Module)
-CONV_TRANSPOSED: Final = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 
 
 def map_fields(model: M, function: Callable[[str, Any, Module], Any]) -> M:
@@ -24,7 +22,11 @@ def map_fields(model: M, function: Callable[[str, Any, Module], Any]) -> M:
     def inside(path: str, module: Module) -> Module:
         changes: dict[str, Any] = {}
         for name, value in _fields.fields_of(module).items():
-            if tree.is_plain(value):
+            if _fields.holds_nothing(value):
+                continue
+            if isinstance(value, Module | Param):
+                new = function(_fields.join(path, name), value, module)
+                changes |= {} if new is value else {name: new}
                 continue
             named = tree.leaves_with_paths(value, leaf=(Module, Param))
             after = [
@@ -39,11 +41,16 @@ def map_fields(model: M, function: Callable[[str, Any, Module], Any]) -> M:
     return inner
 
 
+def is_conv_transposed(layer: Module) -> bool:
+    """Whether a layer is a transposed convolution, whose weight has the inputs first."""
+    return getattr(type(layer)._config, "_transposed", False)
+
+
 def inputs_first(path: str, owner: Module) -> bool:
     """Whether the weight at a path of a layer has the inputs in front of the outputs."""
     name = path.rpartition(".")[2]
     turned = name in getattr(type(owner), "transposed_in_pytorch", ())
-    return turned or (name == "weight" and isinstance(owner, CONV_TRANSPOSED))
+    return turned or (name == "weight" and is_conv_transposed(owner))
 
 
 def plain_again(

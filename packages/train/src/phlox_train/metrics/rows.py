@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from phlox_tensor.arguments import explain
-
 from . import (
     clusters,
     counts,
@@ -48,4 +46,3 @@ def _found() -> dict[str, type[Row]]:
 
 
 ROWS: Final = _found()
-explain(*ROWS.values())
