@@ -130,6 +130,26 @@ def test_weights_of_bfloat16_go_to_the_type_of_the_device(tmp_path: Path) -> Non
     assert np.array_equal(loaded.path("model.layers.1.mlp.up_proj.weight").value.numpy(), want)
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_matrices_of_16_bits_stay_so_where_nothing_is_recorded(tmp_path: Path, name: str) -> None:
+    import ml_dtypes
+
+    narrow = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    weights = {key: array.astype(narrow) for key, array in arrays(decoder("Qwen3")).items()}
+    folder = written(tmp_path, ROWS["Qwen3"], weights)
+    given: list[Any] = [models.load(folder, px.Cpu(), quantized=each) for each in (True, False)]
+    kept, wide = (model.with_training(False) for model in given)
+    nbytes = [sum(p.value.nbytes for p in model.param_list()) for model in (kept, wide)]
+    matrices = sum(array.size for array in weights.values() if array.ndim == 2)
+    assert nbytes[1] - nbytes[0] == 2 * matrices > 0
+    tokens: Any = px.asarray([[1, 5, 2, 7, 3, 3]], device=px.Cpu())
+    near, want = (model.extend(tokens)[0].numpy() for model in (kept, wide))
+    # Products are of the same float32 numbers, and add them up in another order.
+    assert np.abs(near - want).max() <= 16 * np.finfo(np.float32).eps * np.abs(want).max()
+    trained: Any = models.load(folder, px.Autodiff(px.Cpu()))
+    assert all(param.dtype == px.float32 for param in trained.param_list())
+
+
 def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
     weights = arrays(decoder("Llama"))
     taken = weights.pop("model.layers.2.mlp.up_proj.bias")

@@ -102,11 +102,7 @@ class _Cursor:
 
     def text(self) -> str:
         """The next text."""
-        raw = bytes(self.take(self.number("<Q")))
-        try:
-            return raw.decode()
-        except UnicodeDecodeError:
-            raise Malformed("text that is not UTF-8", got=shown(raw)) from None
+        return _decoded(self.take(self.number("<Q")))
 
     def counted(self, count: int, least: int) -> int:
         """A number of values that the file says there are, of so many bytes each at least."""
@@ -147,8 +143,21 @@ class _Cursor:
 
     def texts(self, found: Texts) -> list[str]:
         """The texts of a list."""
-        self.at = found.start
-        return [self.text() for _ in range(found.number)]
+        data, at = self._data, found.start  # `value` saw that the last one ends before the end
+        unpack = struct.Struct("<Q").unpack_from
+        texts = []
+        for _ in range(found.number):
+            start = at + 8
+            at = start + unpack(data, at)[0]
+            texts.append(_decoded(data[start:at]))
+        return texts
+
+
+def _decoded(raw: memoryview) -> str:
+    try:
+        return str(raw, "utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("text that is not UTF-8", got=shown(bytes(raw))) from None
 
 
 def _scalar(kind: int, number: Any) -> Any:

@@ -6,6 +6,7 @@ from phlox_tensor.public import publish as _publish
 
 from .._elsewhere import MODELS as _NAMES
 from .._homes import MODELS as _HOMES
+from ..module.module import Module as _Module
 
 if _TYPE_CHECKING:  # at run time each is loaded when somebody asks for it
     from ._bert import Bert as Bert
@@ -50,4 +51,4 @@ if _TYPE_CHECKING:  # at run time each is loaded when somebody asks for it
     from ._whisper import WhisperConfig as WhisperConfig
     from ._whisper import log_mel as log_mel
 
-_publish(__name__, _NAMES, homes=_HOMES, explained=())
+_publish(__name__, _NAMES, homes=_HOMES, explained=(), plain=_Module)

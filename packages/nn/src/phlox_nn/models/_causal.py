@@ -17,6 +17,7 @@ from phlox_tensor import (
     WrongTypeError,
     concat,
 )
+from phlox_tensor.arguments import explain
 from phlox_tensor.names import unknown_argument
 
 from ..generation.sampling import Sampling, Seed, numbers_of
@@ -240,3 +241,6 @@ def _with_text(model: CausalModel) -> Any:
         expected="it, or tokens",
         hint='pip install "phlox[text]"',
     )
+
+
+explain(CausalModel)

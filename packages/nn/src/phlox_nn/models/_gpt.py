@@ -16,6 +16,7 @@ from phlox_tensor import (
     logical_or,
     maximum,
 )
+from phlox_tensor.arguments import explain
 
 from .. import initializers as init
 from ..layers.attention import KeyValues
@@ -195,3 +196,6 @@ class Gpt(CausalModel):
             kept.append(seen)
         x = x[:, -1:] if last else x
         return by_table(self.ln_f(x), self.wte), tuple(kept)
+
+
+explain(Gpt)

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from phlox_record import recorder_for
+from phlox_record import TensorEntry, recorder_for
 from phlox_tensor import Backend, RecordError, as_device, random
 from phlox_tensor.names import some
 
 from ..loading.report import Layout, LoadReport
 from ..module.module import Module
 from ._blocks import in_blocks
+from ._causal import CausalModel
 from ._parts import ModelConfig
 from ._published import Json, Published
 
@@ -54,8 +55,10 @@ def load(
         quantized: whether matrices of GGUF files, in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K,
             Q6_K and Q8_0 or of F16 and BF16, stay as they are there (``nn.BlockWeight``), on a
             device without uint8 those of Q4_0, Q4_K, Q6_K and Q8_0 whose rows are a multiple of 4
-            bytes; others, and all with False, become floats. So do weights of folders that a
-            ``quantization_config`` describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
+            bytes; others, and all with False, become floats. Matrices of folders in F16 and BF16
+            stay too, of decoders of the Llama family on a device with uint8 that records nothing:
+            on one that records they are trained. What a ``quantization_config`` describes becomes
+            floats: 8-bit floats, MXFP4, integers of 4 and 8 bits.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.
@@ -119,7 +122,19 @@ def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
     if layers > len(found):
         what = f"{_CONFIG} describes more layers than there are tensors"
         raise RecordError("load", what, got=layers, expected=f"at most {len(found)}")
-    return _Source(_described(config, device), _needed(found, read, config), read.layout)
+    model, record = _described(config, device), _needed(found, read, config)
+    narrow = quantized and not device.records and read.layout == "pytorch"
+    if narrow and isinstance(model, CausalModel):
+        model, record = in_blocks(model, record, _matrices(model, record), device)
+    return _Source(model, record, read.layout)
+
+
+def _matrices(model: Module, record: Mapping[str, Any]) -> list[str]:
+    """Paths of weights of linear maps and tables, where the record has them in their sizes."""
+    found = ((path, entry) for path, entry in record.items() if isinstance(entry, TensorEntry))
+    sizes = {path: sorted(entry.shape) for path, entry in found}
+    known = model.params().items()
+    return [path for path, p in known if len(p.shape) == 2 and sizes.get(path) == sorted(p.shape)]
 
 
 def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
@@ -129,8 +144,7 @@ def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
     model = _described(file.config, device)
     record = file.record(model.params())
     if quantized:
-        maps = [path for path, p in model.params().items() if len(p.shape) == 2]
-        model, record = in_blocks(model, record, maps, device)
+        model, record = in_blocks(model, record, _matrices(model, record), device)
     return _Source(model, record, "pytorch")
 
 
