@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +93,15 @@ def test_what_is_no_template_or_no_message_is_refused() -> None:
     for messages in wrong:
         with pytest.raises(TextError, match="these are no messages"):
             ChatTemplate("").render(messages)
+
+
+def test_a_template_of_a_file_is_read_when_it_is_used() -> None:
+    wrong = ChatTemplate("{% if %}", unread=True)
+    with pytest.raises(TextError, match="the template is none"):
+        wrong.render([{"role": "user", "content": "Hello"}])
+
+
+def test_what_conversations_and_options_need_is_loaded_with_them() -> None:
+    code = "import sys, phlox_text; print({'jinja2', 'phlox_fusion'} & sys.modules.keys())"
+    line = [sys.executable, "-c", code]
+    assert subprocess.run(line, check=True, capture_output=True, text=True).stdout == "set()\n"

@@ -10,8 +10,6 @@ from typing import Any, Final, Literal, Unpack, overload
 
 import numpy as np
 
-from phlox_fusion import compile as compiled
-from phlox_nn import load_adapters
 from phlox_nn.generation.held import check_bits
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, step_in_room
@@ -273,6 +271,8 @@ class LanguageModel:
 
 @lru_cache(maxsize=16)
 def _compiled_step(sampling: Sampling) -> Any:
+    from phlox_fusion import compile as compiled  # noqa: PLC0415 - slow, and an option alone needs it
+
     return compiled(partial(step_in_room, sampling))
 
 
@@ -318,7 +318,10 @@ def load(
     sampling, ends = (GREEDY, ()) if alone else read_settings(folder)
     tokenizer = Tokenizer.load(folder)
     model: Any = path if given else load_model(place, device=device)
-    model = model if adapters is None else load_adapters(model, adapters)
+    if adapters is not None:
+        from phlox_nn import load_adapters  # noqa: PLC0415 - an option alone needs it
+
+        model = load_adapters(model, adapters)
     return LanguageModel(
         model, tokenizer, sampling=sampling, ends=ends, compile=compile, cache_bits=cache_bits
     )

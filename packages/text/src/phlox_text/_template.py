@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
-
-from jinja2 import TemplateError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import Any, Final, Self
 
 from ._errors import TextError
 from ._files import read_bytes, read_json
@@ -31,16 +25,32 @@ class ChatTemplate:
         '<user>Hello'
     """
 
-    def __init__(self, source: str, special: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, source: str, special: Mapping[str, str] | None = None, *, unread: bool = False
+    ) -> None:
         """Read a template.
+
+        Args:
+            source: its text.
+            special: tokens by their names in templates.
+            unread: whether it is read when a conversation is written first.
 
         Raises:
             TextError: for what is none.
         """
         self.source: Final = source
         self._special = dict(special or {})
+        if not unread:
+            _ = self._template
+
+    @cached_property
+    def _template(self) -> Any:
+        from jinja2 import TemplateError  # noqa: PLC0415 - slow, and only conversations need it
+
+        from ._jinja import environment  # noqa: PLC0415 - the same
+
         try:
-            self._template = _environment().from_string(source)
+            return environment().from_string(self.source)
         except TemplateError as error:
             raise TextError("chat", "the template is none", got=error) from None
 
@@ -57,7 +67,7 @@ class ChatTemplate:
         if isinstance(found, list):  # several by name
             named = {each.get("name"): each.get("template") for each in found if type(each) is dict}
             found = named.get("default")
-        return cls(found, special) if isinstance(found, str) else None
+        return cls(found, special, unread=True) if isinstance(found, str) else None
 
     def render(
         self,
@@ -86,49 +96,13 @@ class ChatTemplate:
             )
         values: dict[str, Any] = {"documents": None, **self._special, **more}
         values |= {"messages": known, "tools": tools, "add_generation_prompt": answer}
+        template = self._template
+        from jinja2 import TemplateError  # noqa: PLC0415 - the template has loaded it
+
         try:
-            return self._template.render(values)
+            return str(template.render(values))
         except TemplateError as error:
             raise TextError("chat", "the template refuses the conversation", got=error) from None
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             got = f"{type(error).__name__}: {error}"
             raise TextError("chat", "the template fails", got=got) from None
-
-
-class _Answers(Extension):
-    """The block ``generation``, which marks answers for training; its text stays as it is."""
-
-    tags = {"generation"}  # noqa: RUF012 - as the base has it
-
-    def parse(self, parser: Parser) -> Any:
-        """Take the block apart."""
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.Scope(body, lineno=line)
-
-
-def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Answers, loopcontrols]
-    )
-    made.filters["tojson"] = _to_json
-    made.globals["raise_exception"] = _refuse
-    made.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return made
-
-
-def _to_json(
-    x: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    # That of jinja2 writes < > & ' for pages of HTML.
-    return json.dumps(
-        x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
-
-
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)

@@ -98,7 +98,7 @@ class Tokenizer:
         about = read_gguf(file)
         made, special = tokenizer_of(about, file), dict(special_of(about))
         source = about.get("chat_template")
-        template = ChatTemplate(source, special) if isinstance(source, str) else None
+        template = ChatTemplate(source, special, unread=True) if isinstance(source, str) else None
         tokenizer = cls(made, special, template, ends_of(about))
         tokenizer.header = about
         return tokenizer
