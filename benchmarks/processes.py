@@ -199,8 +199,8 @@ def _waited(group: Any, count: int) -> float:
     model = _Layers(nn.Linear(8, side, bias=False, device=device), large)
     learner = train.Learner(model, optim.SgdConfig().init(), 1e-3, group=group, seed=0)
     left: list[float] = []
-    together: Any = learner.together
-    plain = together.gathered, Buckets.found
+    parallel: Any = learner.parallel
+    plain = parallel.gathered, Buckets.found
 
     def gathered(*args: Any) -> Any:
         left.append(-time.perf_counter())
@@ -211,7 +211,7 @@ def _waited(group: Any, count: int) -> float:
         left[-1] += time.perf_counter()
         return sums
 
-    together.gathered, patch = gathered, mock.patch.object(Buckets, "found", found)
+    parallel.gathered, patch = gathered, mock.patch.object(Buckets, "found", found)
     batch = {"x": np.ones((4, 8), np.float32)}
     with patch:
         for _ in range(_TURNS):

@@ -25,7 +25,7 @@ from examples.mnist.train import step as classify
 from phlox import Autodiff, Mixed, Wgpu, distributed, nn, train
 from phlox_tensor.groups import Group
 from phlox_train.step.buckets import Sent, plan_of
-from phlox_train.step.together import weights_of
+from phlox_train.step.data_parallel import weights_of
 
 _COUNTS = (1, 2, 4, 8)
 _WANTED = {2: 0.85, 4: 0.7}  # of what that many GPUs could do at best
@@ -152,7 +152,7 @@ def _timed(
 
 def _exchanged(learner: Any, device: px.Backend, group: Group, rounds: int) -> float:
     """Seconds of an exchange with nothing beside it, the median of several."""
-    together = learner.together
+    parallel = learner.parallel
     weights = weights_of(learner.model)
     plan, nothing = plan_of(weights, at_once=True), Sent(bytes([1] * len(weights)), [], [])
     held = [[px.zeros(p.shape, device=device) for p in weights]]
@@ -161,10 +161,10 @@ def _exchanged(learner: Any, device: px.Backend, group: Group, rounds: int) -> f
         device.sync()
         group.barrier()
         begin = time.perf_counter()
-        buckets = together.buckets(plan, group.size, "bench scaling")
+        buckets = parallel.buckets(plan, group.size, "bench scaling")
         buckets.announce(nothing)
         buckets.send_all(nothing.there, plan.rows(held))
-        together.gathered(nothing, buckets)
+        parallel.gathered(nothing, buckets)
         sums = buckets.found(nothing.there)
         device.sync()
         del sums

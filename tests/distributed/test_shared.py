@@ -15,7 +15,7 @@ import pytest
 
 from phlox import Numpy, Wgpu, asarray, float32
 from phlox_tensor import DType, tree
-from phlox_train.step.shared import shared_exchange
+from phlox_train.step.gpu_exchange import gpu_exchange_of
 from phlox_train.step.small import Form
 from tests.distributed.test_mpi import MPIEXEC, mpiexec
 from tests.distributed.test_steps import tokens, trained
@@ -112,7 +112,7 @@ def test_a_step_that_fails_writes_nothing_that_a_slower_rank_still_reads(asked: 
     leaves, structure = tree.flatten([])
 
     def run(group: Any) -> list[float]:
-        exchange = shared_exchange(group, Numpy())
+        exchange = gpu_exchange_of(group, Numpy())
         assert exchange is not None
 
         def begun(value: float) -> Any:

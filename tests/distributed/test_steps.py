@@ -361,7 +361,7 @@ def test_ranks_that_know_other_forms_tell_again() -> None:
         )
         for number, batch in enumerate(batches((12, 12, 12))):
             if number == 1 and group.rank == 1:  # as after an error within an exchange
-                learner.together._exchange.forms._known.clear()
+                learner.parallel._exchange.forms._known.clear()
             learner.step(forward, batch)
         return bits(learner.model)
 

@@ -25,8 +25,8 @@ class Ranks:
     def __init__(self, parts: Mapping[str, Any]) -> None:
         """Ask the learners."""
         self._parts, self._checkpoints = parts, cast("Checkpoints | None", None)
-        self._learners = [p for p in parts.values() if getattr(p, "together", None) is not None]
-        self.group: Group = self._learners[0].together.group if self._learners else Solo()
+        self._learners = [p for p in parts.values() if getattr(p, "parallel", None) is not None]
+        self.group: Group = self._learners[0].parallel.group if self._learners else Solo()
         self.first: Final = self.group.rank == 0
         self._given: Any = ()
         self._loader: Any = None
@@ -38,7 +38,7 @@ class Ranks:
         counts = {learner.microbatches for learner in self._learners}
         if len(counts) != 1 or not getattr(batches, "splits", False):
             return batches  # whole ones, of which each learner takes its parts
-        mine = self._learners[0].together.mine
+        mine = self._learners[0].parallel.mine
         first, last = (mine.start, mine.stop) if mine else (0, 1)
         self._loader = batches.part(first, last, counts.pop())
         return self._loader
@@ -46,13 +46,13 @@ class Ranks:
     def note(self, place: Place) -> None:
         """Tell learners which batch comes, and how many examples it has in all."""
         for learner in self._learners:
-            learner.together.batch = f", batch {place.number} of epoch {place.epoch}"
+            learner.parallel.batch = f", batch {place.number} of epoch {place.epoch}"
             learner.rows = None if self._loader is None else self._loader.rows
 
     def forget(self) -> None:
         """Tell learners that batches are whole ones again."""
         for learner in self._learners:
-            learner.rows, learner.together.batch = None, ""
+            learner.rows, learner.parallel.batch = None, ""
 
     def check(self, config: Any) -> None:
         """Refuse ranks that were given other batches, or another config."""
@@ -118,7 +118,7 @@ class Ranks:
         """Compare the parameters of all ranks, at the end of the run."""
         checked_barrier(self.group, "the end of the run")
         for learner in self._learners if self.group.size > 1 else ():
-            learner.together.check(learner.model)
+            learner.parallel.check(learner.model)
 
     def finish(self) -> None:
         """Wait for the own shard.

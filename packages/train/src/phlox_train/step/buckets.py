@@ -13,9 +13,9 @@ from phlox_nn import Param
 from phlox_tensor import Backend, Ready, Tensor, asarray
 from phlox_tensor.groups import Group, TreeSum, absent_of, tree_sum
 
+from .gpu_exchange import GpuExchange, Kinds, Rows, gpu_exchange_of
 from .layout import BucketPlan, Layout, Row, added
 from .places import Arrival
-from .shared import Kinds, Rows, SharedExchange, shared_exchange
 from .small import Form, Forms, carried
 
 # Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network. Twice as
@@ -63,7 +63,7 @@ class Exchange:
         self.group, self.forms = group, Forms(group)
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._rooms: dict[Any, Any] = {}
-        self._shared: list[SharedExchange | None] = []
+        self._gpus: list[GpuExchange | None] = []
 
     def begin(self, does: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call a function behind those that the thread of this name was given before."""
@@ -82,10 +82,10 @@ class Exchange:
         self, base: Backend, leaves: int, kinds: Kinds, arrive: Callable[[], Any]
     ) -> Rows | None:
         """Return where GPUs add up buckets of these kinds themselves, if they can."""
-        if not self._shared:
+        if not self._gpus:
             arrive()  # as the ranks tell each other what they can
-            self._shared.append(shared_exchange(self.group, base))
-        shared = self._shared[0]
+            self._gpus.append(gpu_exchange_of(self.group, base))
+        shared = self._gpus[0]
         # The sum of one leaf would be memory that the next step writes.
         return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
 
@@ -98,9 +98,9 @@ class Exchange:
             device: where the tensors of all are wanted.
         """
         if buckets.rows is not None:
-            assert self._shared[0] is not None
+            assert self._gpus[0] is not None
             forms, words = self._told(sent, buckets, tensors=False)
-            flats = self._shared[0].carried(sent.flats, forms)
+            flats = self._gpus[0].carried(sent.flats, forms)
             if flats is not None:
                 return Found(forms, [numbers for numbers, _ in words], flats)
             arrays = [flat.numpy() for flat in sent.flats]

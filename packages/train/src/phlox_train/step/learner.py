@@ -33,16 +33,10 @@ from .._elsewhere import NAMES
 from .batches import own_rows, parts_of, placed, recording, rows_of
 from .buckets import Buckets, Found, Sent, plan_of
 from .checks import require, require_group_for_shards, required_parts, required_schedule
-from .draws import go_to
-from .ema import Ema
-from .layout import BucketPlan, Layout, split
-from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
-from .record import load_parts, record_of
-from .small import Form
-from .together import (
+from .data_parallel import (
     CHECKED,
+    DataParallel,
     PartResult,
-    Together,
     gradients_of,
     group_over,
     sent_of,
@@ -50,6 +44,12 @@ from .together import (
     there_on_any,
     weights_of,
 )
+from .draws import go_to
+from .ema import Ema
+from .layout import BucketPlan, Layout, split
+from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
+from .record import load_parts, record_of
+from .small import Form
 from .zero import BY_PARAMETER, Zero
 
 M = TypeVar("M", bound=Module)
@@ -143,16 +143,16 @@ class Learner(Named, Generic[M]):
         self.schedule = required_schedule(schedule)
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
-        self.together: Together | None = None
+        self.parallel: DataParallel | None = None
         self._zero: Zero | None = None
         if group is not None and (ranks > 1 or over is not None):
-            self.together = Together(group, microbatches, self.device)
+            self.parallel = DataParallel(group, microbatches, self.device)
             if shard_optimizer:
                 require(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
                 self._zero = Zero(group, self.device)
             settings = (optimizer, self.schedule, scaling, ema, compile, shard_optimizer)
             model, self.seed = (
-                self.together.same(model, *settings),
+                self.parallel.same(model, *settings),
                 broadcast_object(group, self.seed),
             )
         self.rows: int | None = None
@@ -163,10 +163,10 @@ class Learner(Named, Generic[M]):
         self._compile, self._meets = compile, over is not None
         self._plans: dict[bool, BucketPlan] = {}
         # One for each part where parts meet: they are in it at the same time.
-        count = 1 if over is None else max(1, len(self.together.mine if self.together else ()))
+        count = 1 if over is None else max(1, len(self.parallel.mine if self.parallel else ()))
         self._streams = [Generator(self.seed) for _ in range(count)]
-        share = self._sent if over is None else self._shared
-        self._shares: list[Any] = [compiled(share) if compile else share for _ in range(count)]
+        share = self._sent if over is None else self._sums
+        self._computed: list[Any] = [compiled(share) if compile else share for _ in range(count)]
 
     @property
     def sharded(self) -> bool:
@@ -208,8 +208,8 @@ class Learner(Named, Generic[M]):
             ArgumentError: for a batch whose examples cannot be counted, where it has parts.
             WrongTypeError: for a function that gives no loss.
         """
-        if self.together is not None:
-            return self._with_others(self.together, forward, batch)
+        if self.parallel is not None:
+            return self._with_others(self.parallel, forward, batch)
         batch = placed(batch, self.device)
         parts = [batch] if self.microbatches == 1 else parts_of(batch, self.microbatches)
         if self.scaling is None:
@@ -225,8 +225,8 @@ class Learner(Named, Generic[M]):
         Raises:
             GradientError: as ``Optimizer.step``.
         """
-        if self.together is not None:
-            self._update_with_others(self.together, loss)
+        if self.parallel is not None:
+            self._update_with_others(self.parallel, loss)
         elif not isinstance(loss, Tensor):
             self._apply(loss)
         elif self.scaling is None:
@@ -259,10 +259,10 @@ class Learner(Named, Generic[M]):
             self._now.set(self.model.with_params(new))
         return out
 
-    def _with_others(self, together: Together, forward: Forward, batch: Any) -> Outputs:
+    def _with_others(self, parallel: DataParallel, forward: Forward, batch: Any) -> Outputs:
         """A step of which other ranks compute the other parts."""
-        mine, count, given = together.mine, self.microbatches, batch
-        place = together.place(self.steps, batch, self.rows)
+        mine, count, given = parallel.mine, self.microbatches, batch
+        place = parallel.place(self.steps, batch, self.rows)
         parts, rows = list[Any](), self.rows
         if mine:  # other ranks' rows do not come to the device
             if count > 1 and rows is None:
@@ -271,20 +271,20 @@ class Learner(Named, Generic[M]):
             parts = [batch] if count == 1 else parts_of(batch, count, mine, rows)
         scale = None if self.scaling is None else self.scaling.scale
         plan = self._plan(at_once=self._compile or self._meets)
-        buckets = together.buckets(plan, count, place)
+        buckets = parallel.buckets(plan, count, place)
         if self._meets:
             rows = None if count == 1 else rows or rows_of(given)
-            met = together.met(self._shares, forward, parts, rows, scale)
+            met = parallel.met(self._computed, forward, parts, rows, scale)
             gradients, sent, own = sent_of(plan, *met)
         elif self._compile:
-            gradients, sent, own = self._shares[0](forward, parts, mine.start, scale)
+            gradients, sent, own = self._computed[0](forward, parts, mine.start, scale)
         else:
             sums, seen = self._over(forward, parts, mine.start, scale, buckets)
             buckets.rest([param.value for param in weights_of(self.model)], sums)
-            return self._finish(together, buckets, *sent_of(plan, [], seen)[1:])
+            return self._finish(parallel, buckets, *sent_of(plan, [], seen)[1:])
         buckets.announce(sent)  # gradients are there at once
         buckets.send_all(sent.there, gradients)
-        return self._finish(together, buckets, sent, own)
+        return self._finish(parallel, buckets, sent, own)
 
     def _plan(self, *, at_once: bool) -> BucketPlan:
         """Which gradients travel together: the same ones until the model is another."""
@@ -294,11 +294,11 @@ class Learner(Named, Generic[M]):
 
     def _sent(self, forward: Forward, parts: Sequence[Any], first: int, scale: float | None) -> Any:
         """What this rank sends of a step, and results of its parts; it may be compiled."""
-        held, seen = self._shared(forward, parts, first, scale)
+        held, seen = self._sums(forward, parts, first, scale)
         results = [None if part is None else PartResult(*part) for part in seen]
         return sent_of(self._plan(at_once=True), held, results)
 
-    def _shared(
+    def _sums(
         self,
         forward: Forward,
         parts: Sequence[Any],
@@ -328,7 +328,7 @@ class Learner(Named, Generic[M]):
         With ``buckets``, the pass of the last part sends all sums, and does not add to them.
         """
         model, step = self._now.get(), self._taken.get()
-        states = [] if self.together is None else states_of(model)
+        states = [] if self.parallel is None else states_of(model)
         last = max((k for k, part in enumerate(parts) if part is not None), default=-1)
         sums: TreeSum[Any] = TreeSum(first)
         seen: list[PartResult | None] = []
@@ -351,12 +351,12 @@ class Learner(Named, Generic[M]):
             seen.append(PartResult(proposed, detached(out), weight))
         return sums, seen
 
-    def _update_with_others(self, together: Together, loss: Any) -> None:
+    def _update_with_others(self, parallel: DataParallel, loss: Any) -> None:
         """A step by the mean of what all ranks give."""
-        size, grads = together.group.size, loss
+        size, grads = parallel.group.size, loss
         plan, weights = self._plan(at_once=False), [p.value for p in weights_of(self.model)]
-        buckets = together.buckets(plan, size, f"update {self.steps}")
-        sums: TreeSum[Any] = TreeSum(together.group.rank)
+        buckets = parallel.buckets(plan, size, f"update {self.steps}")
+        sums: TreeSum[Any] = TreeSum(parallel.group.rank)
         if isinstance(loss, Tensor):
             scaled = loss if self.scaling is None else self.scaling.scaled(loss)
             grads = scaled.backward(ready=buckets.ready(weights, sums, 0))
@@ -365,11 +365,11 @@ class Learner(Named, Generic[M]):
             buckets.rest(weights, sums)
         states = [grads.proposals(p.value) for p in states_of(self.model)]
         _, sent, own = sent_of(plan, [], [PartResult(states, {}, None)])
-        self._finish(together, buckets, sent, own, size)
+        self._finish(parallel, buckets, sent, own, size)
 
     def _finish(
         self,
-        together: Together,
+        parallel: DataParallel,
         buckets: Buckets,
         sent: Sent,
         own: list[Outputs],
@@ -377,24 +377,24 @@ class Learner(Named, Generic[M]):
     ) -> Outputs:
         """Step by what all ranks gave, or by its mean over so many; at times compare their bits."""
         sent = sent._replace(there=bytes(buckets.there))
-        found = together.gathered(sent, buckets)
+        found = parallel.gathered(sent, buckets)
         sums, layout = buckets.found(there_on_any(found.forms))
         form = (layout, ranks, *found.forms)
-        make = partial(self._made_finish, together, layout, found.forms, ranks)
-        finish = together.finishes.of(form, make)
+        make = partial(self._made_finish, parallel, layout, found.forms, ranks)
+        finish = parallel.finishes.of(form, make)
         out = finish(sums, found.numbers, found.flats, own)
         if self.steps % CHECKED == 0:
-            together.check(self.model)
+            parallel.check(self.model)
         return out
 
     def _made_finish(
-        self, together: Together, layout: Layout, forms: list[Form], ranks: int | None
+        self, parallel: DataParallel, layout: Layout, forms: list[Form], ranks: int | None
     ) -> Callable[..., Outputs]:
         """A function that steps by buckets of this layout, and values that look like these."""
 
         def finish(sums: Any, numbers: Any, flats: Any, own: list[Outputs]) -> Outputs:
             model = self.model
-            updates, out, total = together.joined(model, Found(forms, numbers, flats), own)
+            updates, out, total = parallel.joined(model, Found(forms, numbers, flats), own)
             self._apply_all(layout, sums, total if ranks is None else ranks, updates.params(model))
             return out
 

@@ -17,7 +17,7 @@ from phlox_record import Keyed, NamedMsgpackRecorder, Record
 from phlox_tensor import Backend, asarray
 from phlox_tensor.groups import Group
 
-from .together import weights_of
+from .data_parallel import weights_of
 
 M = TypeVar("M", bound=Module)
 

@@ -94,7 +94,7 @@ class Finishes:
 
 
 @final
-class Together:
+class DataParallel:
     """One rank's half of the steps that all ranks take."""
 
     def __init__(self, group: Group, parts: int, device: Backend) -> None:

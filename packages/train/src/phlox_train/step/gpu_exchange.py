@@ -38,7 +38,7 @@ class Memory:
     memory is written next. A step that fails before it meets has its half written again.
     """
 
-    def __init__(self, exchange: SharedExchange, nbytes: int, halves: Sequence[Any]) -> None:
+    def __init__(self, exchange: GpuExchange, nbytes: int, halves: Sequence[Any]) -> None:
         """Take what a device makes of the memory of each rank, of each half, which is so large."""
         self._exchange, self.base, self.nbytes = exchange, exchange.base, nbytes
         self._halves = halves
@@ -56,7 +56,7 @@ class Memory:
 
 
 @final
-class SharedExchange:
+class GpuExchange:
     """What carries values of the GPUs of one machine.
 
     Attributes:
@@ -196,7 +196,7 @@ class Rows:
         return total.value()
 
 
-def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:
+def gpu_exchange_of(group: Group, base: Backend) -> GpuExchange | None:
     """Return what carries values of GPUs of one machine; None where there is no such thing.
 
     All that trains in a group has one: its memory stays until the process ends.
@@ -208,10 +208,10 @@ def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:
 
 
 @cache
-def _exchange_of(group: Group, base: Backend) -> SharedExchange | None:
+def _exchange_of(group: Group, base: Backend) -> GpuExchange | None:
     if not all(all_gather_object(group, base.shared(np.frombuffer(_PROBE, np.uint8)) is not None)):
         return None
-    return SharedExchange(group, base)
+    return GpuExchange(group, base)
 
 
 def _pages(view: NDArray[Any], nbytes: int) -> NDArray[Any]:
