@@ -20,6 +20,8 @@ const BITS: usize = 12;
 const LONG: usize = 1 << 14;
 /// Elements whose ranks are computed at once.
 const BLOCK: usize = 1 << 10;
+/// Ranks of which one look says whether any is wanted: a register of them.
+const LOOK: usize = 16;
 
 /// Which of two neighbors in order, or how much of both.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,15 +145,13 @@ fn two_of<R: Plain + Ord>(ranks: &mut [R], wanted: Wanted) -> (R, R) {
 }
 
 fn of_many<T: Keyed>(x: &[T], wanted: Wanted, room: &mut [T::Rank]) -> Option<(T::Rank, T::Rank)> {
-    let shift = 8 * size_of::<T>() - BITS;
-    let bucket = |rank: T::Rank| (Into::<u64>::into(rank) >> shift) as usize;
     let mut counts = filled(0_usize, 1 << BITS);
     for (x, room) in x.chunks(BLOCK).zip(room.chunks_mut(BLOCK)) {
         if ranks(x, room) {
             return None;
         }
         for &rank in &*room {
-            counts[bucket(rank)] += 1;
+            counts[bucket::<T>(rank) as usize] += 1;
         }
     }
     let mut before = 0;
@@ -165,16 +165,36 @@ fn of_many<T: Keyed>(x: &[T], wanted: Wanted, room: &mut [T::Rank]) -> Option<(T
     };
     let (low, ahead) = holder(wanted.low, 0);
     let (high, _) = holder(wanted.high, low);
-    // What lies between the two buckets is empty. The chosen ones go to the front, which was read before.
-    let mut kept = 0;
-    for at in 0..x.len() {
-        let rank = room[at];
-        room[kept] = rank;
-        let place = bucket(rank);
-        kept += usize::from((place == low) | (place == high));
-    }
+    let kept = keep::<T>(&mut room[..x.len()], low as u32, high as u32);
     let wanted = Wanted { low: wanted.low - ahead, high: wanted.high - ahead, ..wanted };
     Some(two_of(&mut room[..kept], wanted))
+}
+
+/// The first bits of a rank.
+#[inline(always)]
+fn bucket<T: Keyed>(rank: T::Rank) -> u32 {
+    (Into::<u64>::into(rank) >> (8 * size_of::<T>() - BITS)) as u32
+}
+
+vectorize!(keep[T: Keyed](ranks: &mut [T::Rank], low: u32, high: u32) -> usize => keep_body::<T>);
+
+/// Moves the ranks of two buckets, between which there are none, to the front, and says how many they are.
+#[inline(always)]
+fn keep_body<T: Keyed>(ranks: &mut [T::Rank], low: u32, high: u32) -> usize {
+    let wanted = |rank| bucket::<T>(rank).wrapping_sub(low) <= high - low;
+    let mut kept = 0;
+    for first in (0..ranks.len()).step_by(LOOK) {
+        let whole = ranks[first..].first_chunk::<LOOK>();
+        if whole.is_some_and(|look| !look.iter().fold(false, |any, &rank| any | wanted(rank))) {
+            continue;
+        }
+        for at in first..ranks.len().min(first + LOOK) {
+            let rank = ranks[at];
+            ranks[kept] = rank;
+            kept += usize::from(wanted(rank));
+        }
+    }
+    kept
 }
 
 vectorize!(ranks[T: Keyed](x: &[T], out: &mut [T::Rank]) -> bool => ranks_body::<T>);
