@@ -13,7 +13,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{Arena, filled};
+use crate::memory::scratch::{Arena, OnLine, filled};
 use crate::ops::elementwise::convert::cast;
 use crate::vectorize;
 use std::ops::Range;
@@ -182,7 +182,7 @@ fn scan_in<T: Keyed, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: us
     };
     for (number, block) in rest.chunks(BLOCK).enumerate() {
         let at = start + head.len() + number * BLOCK;
-        let mut keys = [limit; BLOCK];
+        let keys = &mut OnLine([limit; BLOCK]).0;
         for (key, &x) in keys.iter_mut().zip(block) {
             *key = x.equal_key(flip);
         }
@@ -193,11 +193,11 @@ fn scan_in<T: Keyed, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: us
         if !any {
             continue;
         }
-        let mut flags = [0u8; BLOCK];
-        for (flag, &key) in flags.iter_mut().zip(&keys) {
+        let flags = &mut OnLine([0u8; BLOCK]).0;
+        for (flag, &key) in flags.iter_mut().zip(&*keys) {
             *flag = u8::from((key < limit) | (equal & (key == limit)));
         }
-        let mut hits = bits(&flags);
+        let mut hits = bits(flags);
         while hits != 0 {
             let i = hits.trailing_zeros() as usize;
             hits &= hits - 1;
@@ -222,7 +222,7 @@ fn bound_of<T: Keyed, const LARGEST: bool>(x: &[T], k: usize) -> T::Key {
     let flip = T::flip(LARGEST);
     let worst = T::from_f64(f64::NAN).equal_key(flip);
     let worst = x.iter().take(BLOCK).map(|x| x.equal_key(flip)).max().unwrap_or(worst);
-    let mut least = [worst; BLOCK];
+    let least = &mut OnLine([worst; BLOCK]).0;
     for block in x.chunks(BLOCK) {
         for (least, &x) in least.iter_mut().zip(block) {
             let key = x.equal_key(flip);
