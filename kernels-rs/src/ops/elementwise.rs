@@ -128,7 +128,10 @@ pub fn binary_as(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DTyp
         refuse_negative(b)?;
     }
     let plan = Plan { kernel, dtype: op.class.result(dtype), raw: false, heavy: op.class.heavy(), scalars: true };
-    let sources = [source(a, dtype)?, source(b, dtype)?];
+    let mut sources = [source(a, dtype)?, source(b, dtype)?];
+    if op.class == Class::turned {
+        sources.reverse();
+    }
     match (a, b) {
         (Operand::Array(a), Operand::Array(b)) if !a.same_shape(b) => {
             engine::run(&plan, sources, &shape::broadcast(a.shape(), b.shape())?)

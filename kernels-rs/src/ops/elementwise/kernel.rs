@@ -31,6 +31,8 @@ pub enum Class {
     /// See the head of the table.
     compare,
     /// See the head of the table.
+    turned,
+    /// See the head of the table.
     same,
     /// See the head of the table.
     int,
@@ -49,7 +51,7 @@ impl Class {
     #[inline]
     pub fn result(self, dtype: DType) -> DType {
         match self {
-            Class::test | Class::compare | Class::same => DType::Bool,
+            Class::test | Class::compare | Class::turned | Class::same => DType::Bool,
             _ => dtype,
         }
     }
@@ -203,6 +205,7 @@ macro_rules! select {
     };
     (test $map:ident => $f:expr) => { select!(num $map => $f) };
     (compare $map:ident => $f:expr) => { select!(num $map => $f) };
+    (turned $map:ident => $other:expr) => { |dtype: DType| ($other.select)(dtype) };
     (same $map:ident => $f:expr) => {
         |dtype: DType| match dtype {
             DType::Bool => Some(versions!(narrow bool, |run| $map::<M, T, _>(run, $f))),

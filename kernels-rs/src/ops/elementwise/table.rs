@@ -12,6 +12,7 @@
 //! | `num_far` | Float, Int | same | as `num`, then a fast one for `f32`, and the bound of the quotients that it takes |
 //! | `test` | Float, Int | Bool | generic over `Num` |
 //! | `compare` | Float, Int | Bool | generic over `Num` |
+//! | `turned` | Float, Int | Bool | another row, whose operands change places |
 //! | `same` | any | Bool | generic over `PartialEq` |
 //! | `int` | Int | same | generic over [`super::num::Int`] |
 //! | `bits` | Int, Bool | same | generic over the bit operators |
@@ -93,8 +94,8 @@ macro_rules! binary_table {
             fmod num_far => |a, b| a.trunc_remainder(b), |a, b| division::fmod::<M>(a, b), division::EXACT;
             gelu_backward float_tabled => tabled::gelu_backward, |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
             gelu_tanh_backward float => |g, x| special::gelu_tanh_backward::<M>(g, x), |g, x| special::double::gelu_tanh_backward(g, x);
-            greater compare => |a, b| a > b;
-            greater_equal compare => |a, b| a >= b;
+            greater turned => less;
+            greater_equal turned => less_equal;
             hypot float => |a, b| trigonometric::hypot(a, b), |a, b| a.hypot(b);
             leaky_relu float => |x, s| if x >= 0.0 { x } else { x * s }, |x, s| if x >= 0.0 { x } else { x * s };
             less compare => |a, b| a < b;

@@ -351,6 +351,7 @@ impl<'a> Writer<'a> {
         }
         let row = binary::ALL.iter().find(|row| row.name == op)?;
         let kernel = (row.select)(compute_type(from))?;
+        let swapped = swapped != (row.class == Class::turned);
         self.step(moves::call_with(self.level, self.width, swapped), place, Place::Kernel(kernel))
     }
 

@@ -91,6 +91,9 @@ macro_rules! two {
         }
     };
     (compare $level:ident, $lane:ident, $swapped:ident => $f:expr) => { two!(num $level, $lane, $swapped => $f) };
+    (turned $level:ident, $lane:ident, $swapped:ident => $other:expr) => {
+        of_two(stringify!($other), $level, $lane, !$swapped)
+    };
     (same $level:ident, $lane:ident, $swapped:ident => $f:expr) => {
         match $lane {
             Lane::Bool4 | Lane::Bool8 => two!(bool $level, $lane, $swapped => $f),
@@ -139,6 +142,7 @@ macro_rules! numbered {
     };
     (num $level:ident, $swapped:ident => $f:expr) => { numbered!(@to f32, $level, $swapped, $f) };
     (compare $level:ident, $swapped:ident => $f:expr) => { numbered!(@to bool, $level, $swapped, $f) };
+    (turned $level:ident, $swapped:ident => $other:expr) => { of_number(stringify!($other), $level, !$swapped) };
     (same $level:ident, $swapped:ident => $f:expr) => { numbered!(@to bool, $level, $swapped, $f) };
     (quotient $level:ident, $swapped:ident => $f:expr, $g:expr) => { numbered!(@to f32, $level, $swapped, $f) };
     ($class:ident $level:ident, $swapped:ident => $($f:expr),*) => { None };
