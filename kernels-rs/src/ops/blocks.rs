@@ -4,11 +4,15 @@
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 mod dots;
 mod forms;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod fours;
 mod stored;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use crate::array::Array;
 use crate::array::view;
@@ -23,9 +27,8 @@ use crate::vectorize;
 use forms::{Form, PART, SHARE};
 use stored::Stored;
 
-/// Rows up to which blocks are read once for each few of them; more make floats of the whole weight first. With the byte
-/// products of a Xeon (family 6, model 207) both take as long at 33 to 48 rows of 576 to 2048 numbers; at 25 rows blocks
-/// take 0.6 to 0.9 of the time.
+/// Rows up to which blocks are read once for each few of them, where there are no byte products of AVX-512; more make floats of the
+/// whole weight first.
 const FEW: usize = 32;
 /// Numbers that share a scale where rows become integers.
 pub const GROUP: usize = 32;
@@ -125,8 +128,8 @@ fn product<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, rounded: 
     let dtype = x.dtype();
     let rows: usize = x.shape()[..x.rank() - 1].iter().product();
     let size = (rows, k, n);
-    if (rounded || !F::ROUNDS) && dtype != DType::F64 && (1..=FEW).contains(&rows) && k > 0 {
-        return few::<F>(x, blocks, bias, size);
+    if (rounded || !F::ROUNDS) && dtype != DType::F64 && (1..=F::most()).contains(&rows) && k > 0 {
+        return as_stored::<F>(x, blocks, bias, size);
     }
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let mut given = parts::ready(x, if rounded { DType::F32 } else { wide })?;
@@ -192,8 +195,8 @@ fn snap_groups_body(from: &[f32], to: &mut [f32]) {
     }
 }
 
-/// The product of a few rows.
-fn few<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, usize, usize)) -> Result<Array> {
+/// The product of rows with the weight as it is stored.
+fn as_stored<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, usize, usize)) -> Result<Array> {
     let (rows, k, n) = size;
     let dtype = x.dtype();
     let mut shape = *x.shape();
@@ -203,15 +206,19 @@ fn few<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize,
     let mut out = Array::uninit(DType::F32, &shape)?;
     let (Some(given), Some(from)) = (given.as_slice::<f32>(), blocks.as_slice::<u8>()) else { unreachable!("dense") };
     let bias = bias.as_ref().and_then(|bias| bias.as_slice::<f32>());
-    let rows = F::rows(given, (rows, k));
     let to = SharedMut::new(out.mut_ptr::<f32>());
-    let work = |columns: std::ops::Range<usize>| F::times(&rows, from, columns, bias, (n, to));
-    if size.0 * k * n < SERIAL {
-        work(0..n);
-    } else {
-        // No sum goes over columns, so threads may say how many a task has.
-        threads::for_ranges(n, SERIAL / (2 * k.max(1)) + 1, &work);
+    if F::tiles(given, from, bias, size, to) {
+        return cast(&out, dtype);
     }
+    let rows = F::rows(given, (rows, k));
+    // No sum goes over columns, so threads may say how many a task has: they have as many tasks each, of as many columns.
+    let threads = threads::num_threads();
+    let pieces = (2 * size.0 * k * n / SERIAL).min(4 * threads);
+    let pieces = (pieces - if pieces > threads { pieces % threads } else { 0 }).max(1);
+    let step = n.div_ceil(pieces).next_multiple_of(8);
+    threads::parallel(n.div_ceil(step.max(1)), &|task| {
+        F::times(&rows, from, task * step..n.min((task + 1) * step), bias, (n, to));
+    });
     cast(&out, dtype)
 }
 

@@ -15,12 +15,10 @@ use crate::machine::simd::Level;
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::filled;
 use crate::vectorize;
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Rows made ready for a form.
+/// Rows in the parts of a form.
 pub struct Rows {
     parts: Vec<Part>,
     /// Rows, and parts of each.
@@ -107,7 +105,7 @@ pub fn into_bytes(from: &[f32], to: &mut [i8; GROUP]) -> f32 {
 
 /// The sum of four signed bytes.
 #[inline(always)]
-fn sum_of_four(bytes: [i8; 4]) -> i32 {
+pub fn sum_of_four(bytes: [i8; 4]) -> i32 {
     let from_zero = u32::from_le_bytes(bytes.map(|v| v as u8)) ^ 0x8080_8080;
     let pairs = (from_zero & 0x00ff_00ff) + (from_zero >> 8 & 0x00ff_00ff);
     (pairs & 0xffff) as i32 + (pairs >> 16) as i32 - 4 * 128
@@ -116,32 +114,29 @@ fn sum_of_four(bytes: [i8; 4]) -> i32 {
 /// Calls a kernel of that many rows.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! by_rows {
-    ($kernel:ident::<$form:ident>($row:expr, $x:expr, $count:expr, $sums:expr)) => {
-        match $x.len() / $count.max(1) {
-            1 => $kernel::<$form, 1>($row, $x, $count, $sums),
-            2 => $kernel::<$form, 2>($row, $x, $count, $sums),
-            3 => $kernel::<$form, 3>($row, $x, $count, $sums),
-            _ => $kernel::<$form, TOGETHER>($row, $x, $count, $sums),
+    ($rows:expr, $kernel:ident::<$form:ident>($($given:expr),*)) => {
+        match $rows {
+            1 => $kernel::<$form, 1>($($given),*),
+            2 => $kernel::<$form, 2>($($given),*),
+            3 => $kernel::<$form, 3>($($given),*),
+            _ => $kernel::<$form, TOGETHER>($($given),*),
         }
     };
 }
+#[cfg(target_arch = "x86_64")]
+pub(super) use by_rows;
 
 /// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
 fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
     #[cfg(target_arch = "x86_64")]
-    if simd::has_byte_products() && simd::level() == Level::Avx512 {
-        // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
-        return unsafe { by_rows!(by_bytes::<F>(row, x, count, sums)) };
-    }
-    #[cfg(target_arch = "x86_64")]
     if simd::level() >= Level::Avx2 {
-        // SAFETY: as above.
-        return unsafe { by_rows!(by_pairs::<F>(row, x, count, sums)) };
+        // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
+        return unsafe { by_rows!(x.len() / count.max(1), by_pairs::<F>(row, x, count, sums)) };
     }
     #[cfg(target_arch = "aarch64")]
     if simd::has_byte_products() {
         // SAFETY: as above.
-        return unsafe { by_rows!(by_fours::<F>(row, x, count, sums)) };
+        return unsafe { by_rows!(x.len() / count.max(1), by_fours::<F>(row, x, count, sums)) };
     }
     plain(PhantomData::<F>, row, x, count, sums);
 }
@@ -159,79 +154,6 @@ pub unsafe fn by_pairs<F: Form, const R: usize>(row: &[u8], x: &[Part], count: u
 #[cfg(target_arch = "aarch64")]
 unsafe fn by_fours<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
     products::<F, F32x4, R>(row, x, count, sums);
-}
-
-/// Bytes behind those that are multiplied, which are fetched meanwhile: a page, where the processor's own guess ends. With it a
-/// core reads 143 MB of blocks at 12 GB/s instead of 8 (Sapphire Rapids).
-pub const AHEAD: usize = 4096;
-
-/// # Safety
-/// The processor has these instructions; `row` holds the blocks of `count` parts (of small ones the last may be missing), `x`
-/// holds `R` rows of `count` parts.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
-unsafe fn by_bytes<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
-    let bytes = F::AT_ONCE * PART / F::SIZE * F::BYTES;
-    // A last part whose second block is missing goes through `blocks_of`.
-    let whole = row.len() / bytes * F::AT_ONCE;
-    let lanes = match F::SHARES {
-        2 => _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1),
-        _ => _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),
-    };
-    let mut totals = [_mm512_setzero_ps(); R];
-    for first in (0..whole).step_by(F::AT_ONCE) {
-        let blocks = row.as_ptr().add(first / F::AT_ONCE * bytes);
-        for line in (0..bytes).step_by(64) {
-            simd::prefetch(blocks.wrapping_add(AHEAD + line));
-        }
-        let (factors, least) = F::factors512(blocks);
-        for i in 0..F::AT_ONCE {
-            let lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32((i * F::SHARES) as i32));
-            let by = [_mm512_permutexvar_ps(lanes, factors), _mm512_permutexvar_ps(lanes, least)];
-            let (from, part) = if F::SIZE > PART { (blocks, i) } else { (blocks.add(i * 2 * F::BYTES), 0) };
-            let values = x.as_ptr().add(first + i);
-            add_products::<F, R>(F::whole512(from, part), by, (values, count), &mut totals);
-        }
-    }
-    for at in whole..count {
-        let mut room = [0; MOST];
-        let (blocks, part) = blocks_of::<F>(row, at, &mut room);
-        let (factors, least) = F::factors(blocks, part);
-        let lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        let spread =
-            |v: [f32; PART / SHARE]| _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_loadu_ps(v.as_ptr())));
-        let (whole, by) = (F::whole512(blocks.as_ptr(), part), [spread(factors), spread(least)]);
-        add_products::<F, R>(whole, by, (x.as_ptr().add(at), count), &mut totals);
-    }
-    for (sum, total) in sums.iter_mut().zip(totals) {
-        *sum = _mm512_reduce_add_ps(total);
-    }
-}
-
-/// Adds the products of a part of the blocks with that of each row, `count` apart.
-///
-/// # Safety
-/// The processor has these instructions; there are `R` such parts.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
-unsafe fn add_products<F: Form, const R: usize>(
-    whole: __m512i,
-    [factors, least]: [__m512; 2],
-    (x, count): (*const Part, usize),
-    totals: &mut [__m512; R],
-) {
-    for (r, total) in totals.iter_mut().enumerate() {
-        let part = &*x.add(r * count);
-        let (values, scale) = (_mm512_load_si512(part.whole.as_ptr().cast()), _mm512_load_ps(part.scale.as_ptr()));
-        let start = _mm512_load_si512(part.sums.as_ptr().cast());
-        let first = if F::HAS_LEAST { _mm512_setzero_si512() } else { start };
-        let found = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(first, whole, values));
-        *total = _mm512_fmadd_ps(found, _mm512_mul_ps(factors, scale), *total);
-        if F::HAS_LEAST {
-            *total = _mm512_fmadd_ps(least, _mm512_castsi512_ps(start), *total);
-        }
-    }
 }
 
 vectorize!(pub plain[F: Form](form: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER])

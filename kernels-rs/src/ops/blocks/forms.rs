@@ -40,6 +40,8 @@ pub trait Form {
     const SIZE: usize;
     /// Bytes of a block.
     const BYTES: usize;
+    /// Whether a block is two numbers a byte, and nothing else.
+    const HALVES: bool = false;
     /// What is taken from each whole number.
     const OFFSET: i32 = 0;
     /// Whether something is added instead.
@@ -53,9 +55,19 @@ pub trait Form {
     fn factors(blocks: &[u8], part: usize) -> Factors;
     /// The whole numbers of a part, from 0 on.
     fn whole(blocks: &[u8], part: usize, to: &mut [u8; PART]);
+    /// The first 16 numbers of four small blocks, and the others: where [`Form::HALVES`].
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn halves_of_four512(_: *const u8) -> [__m512i; 2] {
+        [_mm512_setzero_si512(); 2]
+    }
     /// The same in a register.
     #[cfg(target_arch = "x86_64")]
     unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i;
+    /// What `factors` returns for two small blocks, each once; of large ones no row has a rest that asks for it.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn factors128(_: *const u8) -> (__m128, __m128) {
+        (_mm_setzero_ps(), _mm_setzero_ps())
+    }
     /// What `factors` returns for [`Form::AT_ONCE`] parts, each of their [`Form::SHARES`] once.
     #[cfg(target_arch = "x86_64")]
     unsafe fn factors512(blocks: *const u8) -> (__m512, __m512);
@@ -84,16 +96,34 @@ fn pair(blocks: &[u8], bytes: usize, at: usize) -> [f32; 4] {
 /// The float16 numbers of 16 blocks.
 ///
 /// # Safety
-/// They can be read; AVX-512 F is there.
+/// What lies from the first to the last can be read, 16 bytes a block and more; AVX-512 F is there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn sixteen(at: *const u8, bytes: usize) -> __m512 {
-    let bits = |i: usize| at.add(i * bytes).cast::<i16>().read_unaligned();
-    let eight = |i: usize| {
-        let [a, b, c, d] = [bits(i), bits(i + 1), bits(i + 2), bits(i + 3)];
-        _mm_setr_epi16(a, b, c, d, bits(i + 4), bits(i + 5), bits(i + 6), bits(i + 7))
+    let eight = |first: usize| {
+        // Each load begins two bytes further in front of its number than the one before, which puts the number into its own lane.
+        let from = |i: usize| _mm_loadu_si128(at.add((first + i) * bytes - 2 * i).cast());
+        let pairs = [
+            _mm_blend_epi16::<0x02>(from(0), from(1)),
+            _mm_blend_epi16::<0x08>(from(2), from(3)),
+            _mm_blend_epi16::<0x20>(from(4), from(5)),
+            _mm_blend_epi16::<0x80>(from(6), from(7)),
+        ];
+        let fours = [_mm_blend_epi16::<0x0c>(pairs[0], pairs[1]), _mm_blend_epi16::<0xc0>(pairs[2], pairs[3])];
+        _mm_blend_epi16::<0xf0>(fours[0], fours[1])
     };
     _mm512_cvtph_ps(_mm256_set_m128i(eight(8), eight(0)))
+}
+
+/// Two float16, a block apart, and zeros.
+///
+/// # Safety
+/// They can be read; F16C is there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn two(at: *const u8, bytes: usize) -> __m128 {
+    let bits = |i: usize| at.add(i * bytes).cast::<i16>().read_unaligned();
+    _mm_cvtph_ps(_mm_setr_epi16(bits(0), bits(1), 0, 0, 0, 0, 0, 0))
 }
 
 /// Two blocks of 16 bytes, whose low halves come first.
@@ -178,6 +208,11 @@ impl Form for Q8_0 {
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
+    unsafe fn factors128(blocks: *const u8) -> (__m128, __m128) {
+        (two(blocks, Self::BYTES), _mm_setzero_ps())
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
     unsafe fn factors512(blocks: *const u8) -> (__m512, __m512) {
         (sixteen(blocks, Self::BYTES), _mm512_setzero_ps())
     }
@@ -192,6 +227,10 @@ macro_rules! small {
             const BYTES: usize = $bytes;
             const OFFSET: i32 = $offset;
             const HAS_LEAST: bool = $least;
+            const HALVES: bool = {
+                let at: Option<usize> = $fifth;
+                at.is_none()
+            };
 
             #[inline(always)]
             fn factors(blocks: &[u8], _: usize) -> Factors {
@@ -215,6 +254,21 @@ macro_rules! small {
                     Some(at) => fifth512(found, blocks.add(at), blocks.add($bytes + at)),
                     None => found,
                 }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn halves_of_four512(blocks: *const u8) -> [__m512i; 2] {
+                let block = |i: usize| _mm_loadu_si128(blocks.add(i * $bytes + $halves).cast());
+                let found = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(block(0)), block(1));
+                let found = _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(found, block(2)), block(3));
+                let low = _mm512_set1_epi8(15);
+                [_mm512_and_si512(found, low), _mm512_and_si512(_mm512_srli_epi64::<4>(found), low)]
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn factors128(blocks: *const u8) -> (__m128, __m128) {
+                let least = if $least { two(blocks.add(2), $bytes) } else { _mm_setzero_ps() };
+                (two(blocks, $bytes), least)
             }
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]

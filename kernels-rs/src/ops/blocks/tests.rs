@@ -61,6 +61,29 @@ fn few_rows_are_multiplied_as_many_are() {
 }
 
 #[test]
+fn whole_numbers_are_multiplied_as_floats_are() {
+    for form in FORMS {
+        let (size, _) = size_of(form).unwrap();
+        for (rows, inputs, outputs) in
+            [(1, 17 * size, 3), (5, size, 33), (6, 16 * size, 64), (40, 3 * size, 31), (13, 35 * size, 700)]
+        {
+            let (blocks, bias, mut rng) = (random(form, outputs, inputs), floats(&[outputs]), Rng::new(7));
+            // The largest of each group is 127, so that no number is rounded.
+            let whole = |at: usize| if at.is_multiple_of(GROUP) { 127 } else { rng.below(255) as i32 - 127 };
+            let x: Vec<f32> = (0..rows * inputs).map(whole).map(|v| v as f32).collect();
+            let x = Array::from_slice(&x, &[rows, inputs]).unwrap();
+            let [found, all] =
+                [true, false].map(|rounded| values(&blocks_linear(&x, &blocks, Some(&bias), form, rounded).unwrap()));
+            let largest = all.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+            assert_eq!(found.len(), rows * outputs);
+            for (found, all) in found.iter().zip(&all) {
+                assert!((found - all).abs() <= 4e-6 * largest, "{form} {rows} {inputs}: {found} {all}");
+            }
+        }
+    }
+}
+
+#[test]
 #[cfg(target_arch = "x86_64")]
 fn registers_unpack_the_numbers_that_loops_do() {
     fn check<F: Form>(form: &str) {
@@ -72,6 +95,12 @@ fn registers_unpack_the_numbers_that_loops_do() {
         let mut factors = [[0.0f32; 16]; 2];
         // SAFETY: the level was asked for; there are that many parts, and the lists are as long as registers.
         unsafe { store_factors::<F>(row, &mut factors) };
+        if <F as Form>::SIZE < PART {
+            let mut two = [[0.0f32; 4]; 2];
+            // SAFETY: as above, of the first two blocks.
+            unsafe { store_two::<F>(row, &mut two) };
+            assert_eq!(two.map(|by| [by[0], by[1]]), factors.map(|by| [by[0], by[1]]), "{form}");
+        }
         for at in 0..F::AT_ONCE {
             let (mut room, mut whole, mut wide) = ([0; forms::MOST], [0; PART], [0u8; PART]);
             let (from, part) = forms::blocks_of::<F>(row, at, &mut room);
@@ -92,6 +121,13 @@ fn registers_unpack_the_numbers_that_loops_do() {
         let (factors, least) = F::factors512(row.as_ptr());
         std::arch::x86_64::_mm512_storeu_ps(to[0].as_mut_ptr(), factors);
         std::arch::x86_64::_mm512_storeu_ps(to[1].as_mut_ptr(), least);
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
+    unsafe fn store_two<F: Form>(row: &[u8], to: &mut [[f32; 4]; 2]) {
+        let (factors, least) = F::factors128(row.as_ptr());
+        std::arch::x86_64::_mm_storeu_ps(to[0].as_mut_ptr(), factors);
+        std::arch::x86_64::_mm_storeu_ps(to[1].as_mut_ptr(), least);
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]

@@ -211,8 +211,8 @@ def dequantize_blocks(blocks: Tensor[Int], form: str, dtype: DType) -> Tensor:
     doc="``x @ weight.mT + bias`` with a weight of shape (out, in) in blocks of a ``form`` as "
     "``dequantize_blocks`` has them, of which floats are made for the call alone. "
     "``rounded``: first, in float32, each 32 numbers of x become integers of 8 bits times a scale, "
-    "as in llama.cpp; beside F16 and BF16 x stays as it is. Up to 32 such rows on ``Cpu`` are "
-    "multiplied without floats of the weight in memory; "
+    "as in llama.cpp; beside F16 and BF16 x stays as it is. Up to 32 such rows on ``Cpu``, "
+    "with the byte products of AVX-512 all, are multiplied without floats of the weight in memory; "
     "more rows may differ from fewer in the last bits. The gradient is that of the product without "
     "rounding.",
 )
