@@ -75,7 +75,7 @@ def _swept() -> list[tuple[str, str, str]]:
     found = []
     for name, rows in INSTEAD.items():
         op = pt.REGISTRY.get(name)
-        words = {key.partition(":")[0] for key in rows}
+        words = dict.fromkeys(key.partition(":")[0] for key in rows)
         for own in op.signature.attributes if op else ():
             found += [(name, word, own.name) for word in words if own.default in (False, 1, -1, 0)]
     return found
