@@ -38,11 +38,11 @@ class Sent(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What all ranks sent: what it looks like, the numbers, and flat tensors."""
+    """What all ranks sent: what it looks like, the numbers, and flat tensors or arrays."""
 
     forms: list[Form]
     numbers: list[list[Any]]
-    flats: list[list[Tensor[Any]]]
+    flats: list[list[Any]]
 
 
 def plan_of(weights: Sequence[Param], *, at_once: bool) -> BucketPlan:
@@ -89,20 +89,20 @@ class Exchange:
         # The sum of one leaf would be memory that the next step writes.
         return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
 
-    def gathered(self, sent: Sent, buckets: Buckets, device: Backend) -> Found:
+    def gathered(self, sent: Sent, buckets: Buckets, device: Backend | None) -> Found:
         """Return what all ranks sent, behind all that was begun.
 
         Args:
             sent: what this rank does.
             buckets: its gradients.
-            device: where the tensors of all are wanted.
+            device: where the tensors of all are wanted; None for arrays, where the host has them.
         """
         if buckets.rows is not None:
             assert self._gpus[0] is not None
             forms, words = self._told(sent, buckets, tensors=False)
-            flats = self._gpus[0].carried(sent.flats, forms)
-            if flats is not None:
-                return Found(forms, [numbers for numbers, _ in words], flats)
+            there = self._gpus[0].carried(sent.flats, forms)
+            if there is not None:
+                return Found(forms, [numbers for numbers, _ in words], there)
             arrays = [flat.numpy() for flat in sent.flats]
             numbers = buckets.own_form(sent)[1]
             read = carried(self.group, forms, numbers, arrays)
@@ -110,8 +110,10 @@ class Exchange:
             forms, read = self.begin("exchange", self._told, sent, buckets).result()
         else:
             forms, read = self._told(sent, buckets)
-        tensors = [[asarray(x, device=device) for x in theirs] for _, theirs in read]
-        return Found(forms, [numbers for numbers, _ in read], tensors)
+        flats: list[list[Any]] = [theirs for _, theirs in read]
+        if device is not None:
+            flats = [[asarray(x, device=device) for x in theirs] for theirs in flats]
+        return Found(forms, [numbers for numbers, _ in read], flats)
 
     def _told(self, sent: Sent, buckets: Buckets, *, tensors: bool = True) -> tuple[Any, Any]:
         """What it looks like that all ranks sent, and their numbers and arrays."""

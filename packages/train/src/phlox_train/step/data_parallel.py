@@ -225,9 +225,12 @@ class DataParallel:
             seen.append(None if one is None else PartResult(*one))
         return [each for _, each in sums.parts()], seen
 
-    def gathered(self, sent: Sent, buckets: Buckets) -> Found:
-        """Return what the parts of all ranks give besides gradients, behind those of this one."""
-        return self._exchange.gathered(sent, buckets, self._inner)
+    def gathered(self, sent: Sent, buckets: Buckets, *, tensors: bool = True) -> Found:
+        """Return what the parts of all ranks give besides gradients, behind those of this one.
+
+        As tensors they can be given to a compiled function; pieces of arrays cost less.
+        """
+        return self._exchange.gathered(sent, buckets, self._inner if tensors else None)
 
     def joined(
         self, model: Module, found: Found, own: list[Outputs]
@@ -263,7 +266,8 @@ class DataParallel:
         total: TreeSum[Any] = TreeSum()
         for part in parts:
             weight = None if part is None else part[2]
-            total.add(self._tensor(weight) if isinstance(weight, Tensor) else weight)
+            there = isinstance(weight, np.ndarray | Tensor)
+            total.add(self._tensor(weight) if there else weight)
         whole = total.value()
         out: Outputs = {}
         small = full[0][1]

@@ -377,7 +377,7 @@ class Learner(Named, Generic[M]):
     ) -> Outputs:
         """Step by what all ranks gave, or by its mean over so many; at times compare their bits."""
         sent = sent._replace(there=bytes(buckets.there))
-        found = parallel.gathered(sent, buckets)
+        found = parallel.gathered(sent, buckets, tensors=not self._plain)
         sums, layout = buckets.found(there_on_any(found.forms))
         form = (layout, ranks, *found.forms)
         make = partial(self._made_finish, parallel, layout, found.forms, ranks)
@@ -398,9 +398,12 @@ class Learner(Named, Generic[M]):
             self._apply_all(layout, sums, total if ranks is None else ranks, updates.params(model))
             return out
 
-        # Without a compiled function: what looks at gradients, or talks to others meanwhile.
-        plain = not self._compile or self._zero is not None or self.scaling is not None
-        return finish if plain else compiled(finish)
+        return finish if self._plain else compiled(finish)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the end of a step is not compiled: it looks at gradients, or talks to others."""
+        return not self._compile or self._zero is not None or self.scaling is not None
 
     def _apply_all(self, layout: Layout, sums: Any, total: Any, new: dict[str, Param]) -> None:
         """Step by sums over all parts, and take over new values for state."""

@@ -87,8 +87,8 @@ class Form:
         own = sum(dtype.numpy.itemsize * count for dtype, count in self.kinds) if tensors else 0
         return 8 * len(self.numbers) + own
 
-    def value(self, flats: Sequence[Tensor[Any]], numbers: Sequence[Any], device: Backend) -> Any:
-        """Return the tree, of numbers and what flat tensors have; what is empty is on a device."""
+    def value(self, flats: Sequence[Any], numbers: Sequence[Any], device: Backend) -> Any:
+        """Return the tree, of numbers and pieces of flat tensors; what is empty is on a device."""
         rest = iter(numbers)
         leaves = []
         for leaf in self._leaves:
@@ -99,7 +99,7 @@ class Form:
         return self.structure.rebuild(leaves)
 
 
-def _cut(place: _Place, flats: Sequence[Tensor[Any]], device: Backend) -> Tensor[Any]:
+def _cut(place: _Place, flats: Sequence[Any], device: Backend) -> Any:
     kind, low, shape, dtype = place
     if kind < 0:
         return zeros(shape, dtype=dtype, device=device)
