@@ -148,6 +148,11 @@ def test_matrices_of_16_bits_stay_so_where_nothing_is_recorded(tmp_path: Path, n
     assert np.abs(near - want).max() <= 16 * np.finfo(np.float32).eps * np.abs(want).max()
     trained: Any = models.load(folder, px.Autodiff(px.Cpu()))
     assert all(param.dtype == px.float32 for param in trained.param_list())
+    with pytest.warns(UserWarning, match=r"\[train\] matrices in the blocks") as caught:
+        _ = kept.train(px.Autodiff(px.Cpu()))
+    assert caught[0].filename == __file__
+    for model in (wide, nn.apply_lora(kept, 2)):
+        _ = model.train(px.Autodiff(px.Cpu()))
 
 
 def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, TypeVar
 
-from phlox_tensor import Backend, DeviceError, GradientError, Tensor
+from phlox_tensor import Backend, DeviceError, GradientError, Tensor, uint8
 
 from ..param.param import Param
 from . import walk as _walk
@@ -89,6 +90,14 @@ def for_training(module: W, device: Backend) -> W:
             got=repr(device),
             expected=f"Autodiff({device!r})",
             hint=f"model.train(Autodiff({device!r}))",
+        )
+    params = [param for _, param in _walk.params(module) if len(param.shape) > 1]
+    if any(p.dtype == uint8 for p in params) and not any(p.trainable for p in params):
+        warnings.warn(
+            "[train] matrices in the blocks of their file are not trained, and the model has no "
+            "others\nhint: nn.models.load(path, device, quantized=False), or "
+            "nn.apply_lora(model, 8)",
+            stacklevel=5,  # train, and two around it
         )
     return _walk.changed(
         module,
