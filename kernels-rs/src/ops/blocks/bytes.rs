@@ -37,9 +37,9 @@ impl<const HIGH: usize> Rows<HIGH> {
     ///
     /// # Safety
     /// The processor has the instructions: [`applies`].
-    pub unsafe fn new<F: Form>(from: &[f32], (count, k): (usize, usize)) -> Self {
-        let parts = k.div_ceil(PART).next_multiple_of(F::AT_ONCE) * HIGH;
-        let (tiles, each) = (count.div_ceil(HIGH), [PART / 4 * parts, F::SHARES * parts]);
+    pub unsafe fn new(form: &For, from: &[f32], (count, k): (usize, usize)) -> Self {
+        let parts = k.div_ceil(PART).next_multiple_of(form.at_once) * HIGH;
+        let (tiles, each) = (count.div_ceil(HIGH), [PART / 4 * parts, form.shares * parts]);
         let mut found = Self {
             cells: Aligned::zeros(tiles * each[0]),
             scale: Aligned::zeros(tiles * each[1]),
@@ -50,8 +50,8 @@ impl<const HIGH: usize> Rows<HIGH> {
         let cells = SharedMut::new(found.cells.as_mut_ptr());
         let (scale, sums) = (SharedMut::new(found.scale.as_mut_ptr()), SharedMut::new(found.sums.as_mut_ptr()));
         let some = SOME.div_ceil(HIGH) * HIGH;
-        let woven = if HIGH == 1 && F::HALVES { k / (F::AT_ONCE * PART) * (F::AT_ONCE * PART / GROUP) } else { 0 };
-        let form = For { shares: F::SHARES, offset: F::OFFSET, has_least: F::HAS_LEAST, woven };
+        let step = form.at_once * PART;
+        let woven = if HIGH == 1 && form.halves { k / step * (step / GROUP) } else { 0 };
         threads::parallel(count.div_ceil(some), &|task| {
             for row in task * some..count.min((task + 1) * some) {
                 let (tile, from) = (row / HIGH, &from[row * k..(row + 1) * k]);
@@ -59,7 +59,7 @@ impl<const HIGH: usize> Rows<HIGH> {
                 // SAFETY: each task has its own tiles; the processor was asked by the caller.
                 unsafe {
                     let to = (cells.slice(cell), scale.slice(share.clone()), sums.slice(share));
-                    put_row::<HIGH>(from, row % HIGH, to, &form);
+                    put_row::<HIGH>(from, row % HIGH, to, (form, woven));
                 }
             }
         });
@@ -67,15 +67,23 @@ impl<const HIGH: usize> Rows<HIGH> {
     }
 }
 
-/// What a row is made ready for.
-struct For {
+/// What rows have to know of a [`Form`].
+pub struct For {
+    at_once: usize,
     shares: usize,
     offset: i32,
     has_least: bool,
-    /// Groups whose halves lie as [`Form::halves_of_four512`] gives those of blocks.
-    woven: usize,
+    halves: bool,
 }
 
+impl For {
+    pub const fn of<F: Form>() -> Self {
+        Self { at_once: F::AT_ONCE, shares: F::SHARES, offset: F::OFFSET, has_least: F::HAS_LEAST, halves: F::HALVES }
+    }
+}
+
+/// Writes a row. The halves of the first groups, of so many, lie as [`Form::halves_of_four512`] gives those of blocks.
+///
 /// # Safety
 /// The processor has these instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
@@ -83,14 +91,14 @@ unsafe fn put_row<const HIGH: usize>(
     from: &[f32],
     at: usize,
     (cells, scale, sums): (&mut [u32], &mut [f32], &mut [i32]),
-    form: &For,
+    (form, woven): (&For, usize),
 ) {
     const HALF: usize = GROUP / 4 / 2;
     let (mut whole, at) = ([0; GROUP], at % HIGH);
     for (group, from) in from.chunks_exact(GROUP).enumerate() {
         let by = into_bytes(from, &mut whole);
         let (fours, mut found) = (whole.as_chunks::<4>().0, [0; 2]);
-        let (first, step) = if group < form.woven { (group / 4 * 8 + group % 4, 4) } else { (2 * group, 1) };
+        let (first, step) = if group < woven { (group / 4 * 8 + group % 4, 4) } else { (2 * group, 1) };
         for half in 0..2 {
             let start = (first + half * step) * HALF * HIGH;
             let cells = &mut cells[start..start + HALF * HIGH];

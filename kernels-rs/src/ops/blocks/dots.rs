@@ -138,7 +138,7 @@ fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER
         // SAFETY: as above.
         return unsafe { by_rows!(x.len() / count.max(1), by_fours::<F>(row, x, count, sums)) };
     }
-    plain(PhantomData::<F>, row, x, count, sums);
+    plain::<F>(row, x, count, sums);
 }
 
 /// # Safety
@@ -156,11 +156,8 @@ unsafe fn by_fours<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize
     products::<F, F32x4, R>(row, x, count, sums);
 }
 
-vectorize!(pub plain[F: Form](form: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER])
-    => plain_body);
-
-#[inline(always)]
-fn plain_body<F: Form>(_: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
+/// The same by loops, for processors that have none of these instructions.
+pub fn plain<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
     const PAIRS: usize = SHARE / 2;
     let mut whole = [0; PART];
     let mut totals = [[0.0f32; PAIRS]; TOGETHER];

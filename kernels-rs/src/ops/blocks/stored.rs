@@ -96,7 +96,7 @@ impl<F: Form> Stored for F {
         #[cfg(target_arch = "x86_64")]
         if bytes::applies() {
             // SAFETY: just asked.
-            return Rows::Bytes(unsafe { bytes::Rows::new::<F>(from, size) });
+            return Rows::Bytes(unsafe { bytes::Rows::new(&bytes::For::of::<F>(), from, size) });
         }
         Rows::Parts(dots::Rows::new::<F>(from, size))
     }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::ops::samples::Rng;
-use std::marker::PhantomData;
 
 const FORMS: [&str; 8] = ["Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q8_0"];
 const NARROW: [&str; 2] = ["BF16", "F16"];
@@ -157,7 +156,7 @@ fn smaller_registers_add_what_loops_do() {
         let [mut found, mut all] = [[0.0; forms::TOGETHER]; 2];
         // SAFETY: the level was asked for; these are two rows.
         unsafe { dots::by_pairs::<F, 2>(row, rows.parts(), count, &mut found) };
-        dots::plain(PhantomData::<F>, row, rows.parts(), count, &mut all);
+        dots::plain::<F>(row, rows.parts(), count, &mut all);
         for (found, all) in found.iter().zip(all) {
             assert!((found - all).abs() <= 1e-5 * all.abs().max(1.0), "{form}: {found} {all}");
         }

@@ -2,7 +2,7 @@
 //! are in the caches. Sums of a tile of the result stay in registers, where the factors of each block are put to them.
 
 use super::SERIAL;
-use super::bytes::Rows;
+use super::bytes::{For, Rows};
 use super::forms::{Form, MOST, PART, SHARE, blocks_of};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Arena;
@@ -124,7 +124,7 @@ pub unsafe fn product<F: Form>(
     (rows, k, n): (usize, usize, usize),
     to: SharedMut<f32>,
 ) {
-    let (left, bytes) = (Rows::<HIGH>::new::<F>(x, (rows, k)), k / F::SIZE * F::BYTES);
+    let (left, bytes) = (Rows::<HIGH>::new(&For::of::<F>(), x, (rows, k)), k / F::SIZE * F::BYTES);
     let (tiles, panels) = (rows.div_ceil(HIGH), n.div_ceil(COLS));
     // Each piece of the rows unpacks the weight again: there is one, where columns keep all threads at work.
     let serial = rows * k * n < SERIAL;
