@@ -170,7 +170,8 @@ def configs() -> dict[str, Any]:
     """The classes of settings, by their package and name."""
     found: dict[str, Any] = {}
     for package, exported in (("nn", nn), ("optim", optim)):
-        for name, cls in vars(exported).items():
+        for name in dir(exported):
+            cls = getattr(exported, name)
             if name.endswith("Config") and hasattr(cls, "__dataclass_fields__"):
                 found[f"{package}.{name}"] = cls
     return found
