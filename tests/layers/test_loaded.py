@@ -137,7 +137,7 @@ def test_matrices_of_16_bits_stay_so_where_nothing_is_recorded(tmp_path: Path, n
     narrow = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
     weights = {key: array.astype(narrow) for key, array in arrays(decoder("Qwen3")).items()}
     folder = written(tmp_path, ROWS["Qwen3"], weights)
-    given: list[Any] = [models.load(folder, px.Cpu(), quantized=each) for each in (True, False)]
+    given: list[Any] = [models.load(folder, px.Cpu(), quantized=each) for each in (True, None)]
     kept, wide = (model.with_training(False) for model in given)
     nbytes = [sum(p.value.nbytes for p in model.param_list()) for model in (kept, wide)]
     matrices = sum(array.size for array in weights.values() if array.ndim == 2)
@@ -146,7 +146,7 @@ def test_matrices_of_16_bits_stay_so_where_nothing_is_recorded(tmp_path: Path, n
     near, want = (model.extend(tokens)[0].numpy() for model in (kept, wide))
     # Products are of the same float32 numbers, and add them up in another order.
     assert np.abs(near - want).max() <= 16 * np.finfo(np.float32).eps * np.abs(want).max()
-    trained: Any = models.load(folder, px.Autodiff(px.Cpu()))
+    trained: Any = models.load(folder, px.Autodiff(px.Cpu()), quantized=True)
     assert all(param.dtype == px.float32 for param in trained.param_list())
     with pytest.warns(UserWarning, match=r"\[train\] matrices in the blocks") as caught:
         _ = kept.train(px.Autodiff(px.Cpu()))

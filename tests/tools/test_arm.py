@@ -97,7 +97,8 @@ def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
 ) -> None:
     ran: list[tuple[dict[str, str], tuple[str, ...]]] = []
 
-    def call(*words: str, extra: dict[str, str]) -> int:
+    def call(*words: str, venv: Path, extra: dict[str, str]) -> int:
+        assert venv == tmp_path  # where Zig is
         ran.append((extra, words))
         return len(ran) % 2
 

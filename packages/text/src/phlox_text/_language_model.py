@@ -317,7 +317,7 @@ def load(
     folder = place if alone or place.is_dir() else place.parent
     sampling, ends = (GREEDY, ()) if alone else read_settings(folder)
     tokenizer = Tokenizer.load(folder)
-    model: Any = path if given else load_model(place, device=device)
+    model: Any = path if given else load_model(place, device=device, quantized=True)
     if adapters is not None:
         from phlox_nn import load_adapters  # noqa: PLC0415 - an option alone needs it
 

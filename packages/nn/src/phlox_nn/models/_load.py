@@ -39,7 +39,7 @@ def load(
     device: Backend | str | None = None,
     *,
     partial: bool = False,
-    quantized: bool = True,
+    quantized: bool | None = None,
 ) -> Module:
     """Return the model of a folder, as its ``config.json`` describes it, or of a GGUF file.
 
@@ -52,13 +52,13 @@ def load(
             a file of llama.cpp, ``.gguf``, alone.
         device: where the weights go; None is the default device.
         partial: leave what the file lacks at first values, and let go what the model lacks.
-        quantized: whether matrices of GGUF files, in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K,
-            Q6_K and Q8_0 or of F16 and BF16, stay as they are there (``nn.BlockWeight``), on a
-            device without uint8 those of Q4_0, Q4_K, Q6_K and Q8_0 whose rows are a multiple of 4
-            bytes; others, and all with False, become floats. Matrices of folders in F16 and BF16
-            stay too, of decoders of the Llama family on a device with uint8 that records nothing:
-            on one that records they are trained. What a ``quantization_config`` describes becomes
-            floats: 8-bit floats, MXFP4, integers of 4 and 8 bits.
+        quantized: whether matrices stay as the file has them (``nn.BlockWeight``). None keeps those
+            of GGUF files, in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K and Q8_0 or of F16
+            and BF16, on a device without uint8 those of Q4_0, Q4_K, Q6_K and Q8_0 whose rows are a
+            multiple of 4 bytes. True keeps those of folders in F16 and BF16 too, of decoders of
+            the Llama family on a device with uint8 that records nothing. Others, and all with
+            False, become floats, which can be trained. So does what a ``quantization_config``
+            describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.
@@ -91,7 +91,7 @@ def load_report(path: str | Path) -> LoadReport:
             ...
         FileNotFoundError: [Errno 2] No such file or directory: 'folder/of/a/model'
     """
-    model, record, layout = _open(Path(path), as_device(None), quantized=True)
+    model, record, layout = _open(Path(path), as_device(None), quantized=None)
     return model.load_report(record, layout=layout)
 
 
@@ -102,14 +102,14 @@ def _described(config: ModelConfig, device: Backend) -> Module:
     return made
 
 
-def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
+def _open(place: Path, device: Backend, *, quantized: bool | None) -> _Source:
     """Find settings and tensors of a model."""
     folder = place if place.is_dir() else place.parent
     if not place.exists():
         raise FileNotFoundError(2, "No such file or directory", str(place))
     alone = place if place.is_file() else _only(folder, ".gguf")
     if alone is not None and alone.suffix == ".gguf":
-        return _open_gguf(alone, device, quantized=quantized)
+        return _open_gguf(alone, device, quantized=quantized is not False)
     from ._public import published  # noqa: PLC0415 - architectures, of which a GGUF file needs one
     from ._scaled import widened  # noqa: PLC0415 - the same
 
