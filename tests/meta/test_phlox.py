@@ -98,3 +98,10 @@ def test_a_star_import_takes_every_name() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Cpu() ")
+
+
+@pytest.mark.parametrize(
+    "name", ["data", "distributed", "nn", "onnx", "optim", "record", "testing", "text", "train"]
+)
+def test_nothing_is_imported_below_what_shows_a_package(name: str) -> None:
+    assert not hasattr(getattr(phlox, name), "__path__")
