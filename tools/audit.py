@@ -51,8 +51,10 @@ def need_entry(wheel: Path, tools: Path) -> None:
     name, and what else loads looks for none in it, as names have two levels there.
     """
     with zipfile.ZipFile(wheel) as archive:
-        (code,) = (each for each in archive.namelist() if each.endswith((".so", ".pyd")))
-        held = archive.read(code)
+        codes = [each for each in archive.namelist() if each.endswith((".so", ".pyd"))]
+        if len(codes) != 1:
+            raise fail(f"{wheel.name} has {len(codes)} libraries, expected 1", "./x wheels")
+        code, held = codes[0], archive.read(codes[0])
     if held.startswith(b"\0asm"):
         exported = {ENTRY} if ENTRY.encode() in held else set()
     else:
@@ -65,7 +67,7 @@ def need_entry(wheel: Path, tools: Path) -> None:
 
 
 def need_licenses(wheel: Path) -> None:
-    """See that each crate in the list of parts stands in the file of licenses."""
+    """See that each crate in the list of parts, and Rust's library, has a line of its license."""
     with zipfile.ZipFile(wheel) as archive:
         held = {Path(name).name: name for name in archive.namelist()}
         for name in (parts.SBOM, parts.LICENSES):
@@ -73,10 +75,10 @@ def need_licenses(wheel: Path) -> None:
                 raise fail(f"{wheel.name} has no {name}", "./x wheels")
         listed = json.loads(archive.read(held[parts.SBOM]))["components"]
         lines = archive.read(held[parts.LICENSES]).decode().splitlines()
-    for each in listed:
-        crate = f"{each['name']} {each['version']}: "
-        if not any(line.startswith(crate) for line in lines):
-            raise fail(f"{wheel.name}: no license of {crate[:-2]}", "./x wheels")
+    linked = [f"{each['name']} {each['version']}: " for each in listed]
+    for name in (*linked, "Rust's library: "):
+        if not any(line.startswith(name) for line in lines):
+            raise fail(f"{wheel.name}: no license of {name[:-2]}", "./x wheels")
 
 
 def builder() -> dict[Path, str]:

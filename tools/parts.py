@@ -24,7 +24,8 @@ _NAMES = re.compile(r"(?i)(un)?licen[cs]e|copying|copyright|notice")
 _RULE = "=" * 100
 _HEAD = """\
 What is linked into this package beside its own code, with what each part says of its licenses.
-A text that several parts have stands once.
+A text that several parts have stands once. Crates of Rust's library are those that it has for all
+machines: some are linked for others than this one.
 """
 
 
@@ -70,7 +71,7 @@ def crates(project: versions.Project, triple: str) -> list[Part]:
         ]
         folder = Path(package["manifest_path"]).parent
         texts = tuple(file.read_text() for file in sorted(folder.iterdir()) if _says(file))
-        number, license_ = package["version"], package["license"]
+        number, license_ = package["version"], package["license"] or "in its text"
         found[name] = Part(package["name"], number, license_, texts, tuple(sorted(needs)))
         todo += needs
     own = found.pop(f"{project.name} {project.version}")
@@ -124,14 +125,14 @@ def licenses(parts: Iterable[Part]) -> str:
 def sbom(parts: Iterable[Part]) -> str:
     """The list of parts as CycloneDX 1.5 has it; the first part is what the rest is linked into."""
 
-    def component(part: Part) -> dict[str, object]:
+    def component(part: Part, index: str = "cargo") -> dict[str, object]:
         return {
             "type": "library",
             "bom-ref": str(part),
             "name": part.name,
             "version": part.number,
             "licenses": [{"expression": part.license.replace("/", " OR ")}],
-            "purl": f"pkg:cargo/{part.name}@{part.number.replace('+', '%2B')}",
+            "purl": f"pkg:{index}/{part.name}@{part.number.replace('+', '%2B')}",
         }
 
     own, *others = parts
@@ -140,7 +141,7 @@ def sbom(parts: Iterable[Part]) -> str:
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": {"component": component(own)},
+        "metadata": {"component": component(own, "pypi")},
         "components": [component(each) for each in others],
         "dependencies": depends,
     }

@@ -180,7 +180,7 @@ def _install_packages(uv: Path) -> None:
 
 def _build_kernels() -> None:
     sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", KERNELS / "pyproject.toml"]
-    sources += [KERNELS / "Cargo.toml", KERNELS / "build.rs", *(KERNELS / "src").rglob("*")]
+    sources += [KERNELS / "Cargo.toml", *(KERNELS / "src").rglob("*")]
     key = digest((file for file in sources if file.is_file()), read("cargo", "--version"))
     native = list((KERNELS / "python").glob("*/_native*"))
     if fresh("kernels", key) and any(file.suffix in {".so", ".pyd"} for file in native):

@@ -73,11 +73,16 @@ def _found(root: Path, *patterns: str) -> list[Project]:
     return sorted((read_project(file) for file in files), key=lambda project: project.name)
 
 
+# What says how machine code is built and what its wheel holds.
+_MAKERS = ("parts.py", "targets.py")
+
+
 def changed(project: Project, root: Path = ROOT) -> float:
     """When the newest file that a wheel of machine code is made of was written."""
     names = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md")
     files = [folder / name for folder in (root, project.folder) for name in names]
     files += [file for name in ("src", "python") for file in (project.folder / name).rglob("*")]
+    files += [*project.folder.glob("LICENSE*"), *(root / "tools" / n for n in _MAKERS)]
     made = {".pyc", ".pyd", ".so"}
     times = [file.stat().st_mtime for file in files if file.is_file() and file.suffix not in made]
     return max(times)

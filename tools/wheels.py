@@ -142,6 +142,7 @@ def native(
         **target.settings,
         **how.settings,
         f"{cargo}_RUSTFLAGS": " ".join(flags),
+        "RUSTFLAGS": "",  # would stand in the place of those
     }
     if target.linker:
         line = f"exec {script('python', tools)} {_TOOLS / target.linker}"
@@ -163,7 +164,7 @@ def native(
         maturin = script("maturin", tools)
         run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
     finally:
-        licenses.unlink()
+        licenses.unlink(missing_ok=True)
     return _only(out, target.tag)
 
 

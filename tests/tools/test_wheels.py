@@ -91,6 +91,7 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     monkeypatch.setattr(wheels, "run", lambda *words, **_: ran.append([str(w) for w in words]))
     monkeypatch.setattr(wheels, "_only", lambda out, _: out)
     monkeypatch.setattr(parts, "library", lambda _: [])
+    monkeypatch.setattr(parts, "LICENSES", str(tmp_path / parts.LICENSES))
     kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
     out = wheels.native(kernels, TARGETS["windows-x86_64"], Compiler({}), "windows", tmp_path)
     compiled, built = ran
@@ -148,14 +149,19 @@ def test_a_wheel_has_the_licenses_of_all_that_is_linked(tmp_path: Path) -> None:
     assert {"libc", "pyo3", "pyo3-ffi"} <= {each.name for each in others}
     assert not {"pyo3-macros", "pyo3-build-config"} & {each.name for each in others}
     assert all(each.texts for each in others)
-    text, listed = parts.licenses(others), parts.sbom([own, *others])
+    library = [*parts.library(wheels.rust())]
+    text, listed = parts.licenses([*others, *library]), parts.sbom([own, *others])
     assert text.count("PyO3 Project and Contributors") > 0
     assert str(ROOT) not in listed
     files = {"crates__cyclonedx__json": listed, "LICENSE-third-party__txt": text}
     audit.need_licenses(made(tmp_path / "whole", **files))
-    files["LICENSE-third-party__txt"] = text.replace("pyo3 ", "other ")
-    with pytest.raises(CommandError, match=r"lacking: no license of pyo3 \d"):
-        audit.need_licenses(made(tmp_path / "lacking", **files))
+    for old, new, lacking in (
+        ("pyo3 ", "other ", r"no license of pyo3 \d"),
+        ("Rust's library: ", "", "no license of Rust's library"),
+    ):
+        files["LICENSE-third-party__txt"] = text.replace(old, new)
+        with pytest.raises(CommandError, match=f"lacking: {lacking}"):
+            audit.need_licenses(made(tmp_path / "lacking", **files))
     with pytest.raises(CommandError, match=r"bare has no crates\.cyclonedx\.json"):
         audit.need_licenses(made(tmp_path / "bare", _native__so=b""))
 

@@ -242,7 +242,9 @@ class OptimizerAdaptor(Settled, Optimizer):
             self._layout = _Layout(parts, by_id, seen, kept) if parts else None
             if params:
                 last_step, first = self._last_step, params[0]
-                last_step.note(first, new[first.id], content.steps + 1, keeping=KEEP * strict)
+                last_step.note(
+                    first, new[first.id], content.steps + 1, keeping=KEEP if strict else ""
+                )
         elif params:
             if strict:
                 followed.expect([new[param.id].value for param in params], dropped_inside())
