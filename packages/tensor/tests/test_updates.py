@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,7 @@ def test_updates_by_a_mask_are_those_of_numpy(mask_shape: Any, values: Any) -> N
 def test_an_update_of_a_part_makes_no_numbers_of_the_whole(index: Any, update: str) -> None:
     with pt.Profile(pt.Numpy()) as device:
         x = pt.ones((40, 50), device=device)
-        getattr(x.at[index], update)(2.0)
+        _ = getattr(x.at[index], update)(2.0)
     ops = {call.op for call in device.calls}
     assert "arange" not in ops
     assert "nonzero" not in ops
@@ -192,10 +193,22 @@ def test_the_hint_for_another_kind_loses_nothing(update: str) -> None:
             if other == name:
                 continue
             with pytest.raises(KindError, match="values of another kind") as caught:
-                getattr(x.at[0], update)(values[0])
+                _ = getattr(x.at[0], update)(values[0])
             hint = str(caught.value.hint)
             wider = order.index(other) > order.index(name)
             assert hint == (f'x.astype("{other}")' if wider else f'values.astype("{name}")')
             held = {"x": x, "values": values}
             held |= {hint.partition(".")[0]: eval(hint, {"x": x, "values": values})}
-            getattr(held["x"].at[0], update)(held["values"][0])
+            _ = getattr(held["x"].at[0], update)(held["values"][0])
+
+
+def test_an_update_that_nobody_keeps_warns_on_its_line() -> None:
+    x = pt.zeros((3,))
+    for update in (x.at[0].set, x.at[0].subtract):
+        with pytest.warns(UserWarning, match=r"\[at\] the new tensor is thrown away") as caught:
+            update(1.0)
+        assert [each.filename for each in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = x.at[0].set(1.0)
+        assert x.at[1].add(kept[0]).tolist() == [0.0, 1.0, 0.0]

@@ -241,10 +241,8 @@ class OptimizerAdaptor(Settled, Optimizer):
             parts = _parts(groups, params, found, after)
             self._layout = _Layout(parts, by_id, seen, kept) if parts else None
             if params:
-                last_step, first = self._last_step, params[0]
-                last_step.note(
-                    first, new[first.id], content.steps + 1, keeping=KEEP if strict else ""
-                )
+                first, keeping = params[0], KEEP if strict else ""
+                self._last_step.note(first, new[first.id], content.steps + 1, keeping=keeping)
         elif params:
             if strict:
                 followed.expect([new[param.id].value for param in params], dropped_inside())

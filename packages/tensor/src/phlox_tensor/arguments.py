@@ -131,9 +131,9 @@ def is_thrown_away(inside: FrameType) -> bool:
     return after < len(code) and code[after] == _POP_TOP
 
 
-def warn_thrown_away(name: str, code: str, stacklevel: int) -> None:
-    """Warn of a new module that nobody keeps, with code that does; levels count from the caller."""
-    what = f"[{name}] the new module is thrown away, and the old one is as it was"
+def warn_thrown_away(name: str, code: str, stacklevel: int, of: str = "module") -> None:
+    """Warn of a new value that nobody keeps, with code that does; levels count from the caller."""
+    what = f"[{name}] the new {of} is thrown away, and the old one is as it was"
     warnings.warn(f"{what}\nhint: {code}", stacklevel=stacklevel + 1)
 
 

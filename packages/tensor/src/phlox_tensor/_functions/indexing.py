@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import EllipsisType
 from typing import Any, Final, Never, NoReturn, final
@@ -15,6 +16,7 @@ from .._errors.called import OF_ARGUMENTS, rename
 from .._errors.classes import DTypeError, KindError, UnknownNameError
 from .._values.dtype import promote
 from .._values.tensor import Tensor
+from ..arguments import is_thrown_away, warn_thrown_away
 from ..ops import binary
 from ..ops import indexing as select
 from ..ops import movement as move
@@ -201,10 +203,13 @@ class AtIndex:
 
     def _update(self, values: Any, update: str) -> Tensor[Any]:
         try:
-            return self._updated(values, update)
+            made = self._updated(values, update)
         except OF_ARGUMENTS as error:
             rename(error, "at")
             raise
+        if is_thrown_away(sys._getframe(1)):
+            warn_thrown_away("at", "x = x.at[index].set(values)", 4, of="tensor")
+        return made
 
     def _updated(self, values: Any, update: str) -> Tensor[Any]:
         x = self._x
