@@ -124,4 +124,4 @@ def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
     assert older["CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"] == "qemu-x86_64 -cpu Haswell"
     assert older["PHLOX_TEST_HAS"] == ""
     assert "RUSTC" not in older
-    assert "ops::convolution" in older_tests
+    assert "ops::contraction" in older_tests
