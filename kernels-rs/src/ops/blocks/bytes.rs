@@ -70,9 +70,9 @@ impl<const HIGH: usize> Rows<HIGH> {
 /// What rows have to know of a [`Form`].
 pub struct For {
     at_once: usize,
-    shares: usize,
+    pub shares: usize,
     offset: i32,
-    has_least: bool,
+    pub has_least: bool,
     halves: bool,
 }
 

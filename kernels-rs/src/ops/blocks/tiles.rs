@@ -124,28 +124,48 @@ pub unsafe fn product<F: Form>(
     (rows, k, n): (usize, usize, usize),
     to: SharedMut<f32>,
 ) {
-    let (left, bytes) = (Rows::<HIGH>::new(&For::of::<F>(), x, (rows, k)), k / F::SIZE * F::BYTES);
+    let form = For::of::<F>();
+    let left = Rows::new(&form, x, (rows, k));
+    let right = Weight { blocks, bytes: k / F::SIZE * F::BYTES, unpack: unpack::<F> };
+    meet((&left, &right, bias), &form, (rows, k, n), to);
+}
+
+/// Rows of blocks, of so many bytes, and what unpacks some.
+struct Weight<'a> {
+    blocks: &'a [u8],
+    bytes: usize,
+    unpack: unsafe fn(&[u8], usize, &mut Panel<'_>),
+}
+
+/// The product, once for all forms.
+///
+/// # Safety
+/// As for [`product`].
+unsafe fn meet(
+    (left, right, bias): (&Rows<HIGH>, &Weight<'_>, Option<&[f32]>),
+    form: &For,
+    (rows, k, n): (usize, usize, usize),
+    to: SharedMut<f32>,
+) {
     let (tiles, panels) = (rows.div_ceil(HIGH), n.div_ceil(COLS));
     // Each piece of the rows unpacks the weight again: there is one, where columns keep all threads at work.
     let serial = rows * k * n < SERIAL;
     let pieces = if serial { 1 } else { threads::tasks(1).div_ceil(panels.max(1)).min(tiles) };
-    let (parts, shares) = (k.div_ceil(PART), k / PART * F::SHARES + k % PART * F::SHARES / PART);
-    let (cells, all) = (parts * LINES * COLS, parts * F::SHARES * COLS);
+    let (parts, shares) = (k.div_ceil(PART), k / PART * form.shares + k % PART * form.shares / PART);
+    let (cells, all) = (parts * LINES * COLS, parts * form.shares * COLS);
+    let multiply = if form.shares == 2 { multiply::<{ LINES / 2 }> } else { multiply::<{ LINES / 4 }> };
     let work = |task: usize| {
         let (panel, piece) = (task / pieces, task % pieces);
         let columns = panel * COLS..n.min((panel + 1) * COLS);
         Arena::with([4 * cells, 4 * all, 4 * all], |mut room| {
-            let mut right = Panel { cells: room.take(cells), factors: room.take(all), least: room.take(all) };
+            let mut some = Panel { cells: room.take(cells), factors: room.take(all), least: room.take(all) };
+            let from = &right.blocks[columns.start * right.bytes..columns.end * right.bytes];
             // SAFETY: the caller asked the processor.
-            unsafe { unpack::<F>(&blocks[columns.start * bytes..columns.end * bytes], bytes, &mut right) };
+            unsafe { (right.unpack)(from, right.bytes, &mut some) };
             for tile in piece * tiles / pieces..(piece + 1) * tiles / pieces {
-                let mut found = [[0.0; COLS]; HIGH];
+                let (first, mut found) = (tile * HIGH, [[0.0; COLS]; HIGH]);
                 // SAFETY: as above; both sides have so many shares.
-                unsafe {
-                    let multiply = if F::SHARES == 2 { multiply::<{ LINES / 2 }> } else { multiply::<{ LINES / 4 }> };
-                    multiply((&left, tile), &right, (shares, F::HAS_LEAST), &mut found);
-                }
-                let first = tile * HIGH;
+                unsafe { multiply((left, tile), &some, (shares, form.has_least), &mut found) };
                 put(&found, (first..rows.min(first + HIGH), columns.clone()), bias, (n, to));
             }
         });
