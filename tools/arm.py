@@ -32,7 +32,7 @@ _PROCESSORS = (
 _OLDER = "x86_64-unknown-linux-gnu"
 _OLDER_RUNNER = "qemu-x86_64"
 _OLDER_PROCESSOR = "Haswell"
-# Convolutions are not among them: qemu 7.2 faults at a masked load of no lane, as no processor does.
+# Without convolutions: qemu 7.2 faults at a masked load of no lane, as no processor does.
 _OLDER_TESTS = ("machine::", "ops::attention::amx", "ops::contraction")
 
 
