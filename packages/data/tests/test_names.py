@@ -50,6 +50,7 @@ def test_what_is_said_of_a_name_runs(name: str) -> None:
         getattr(data, name)
     one = data.of([1, 2, 3])
     given: dict[str, Any] = {"data": data, "dataset": one, "first": one, "second": one}
+    given["loader"] = data.DataLoader(one, 2)
     exec(str(caught.value.hint), given | {"features": np.ones((2, 3)), "labels": np.ones(2)})
 
 

@@ -3,8 +3,7 @@
 
 use super::GROUP;
 use super::dots::{by_rows, into_bytes, sum_of_four};
-use super::forms::{Form, MOST, PART, TOGETHER, blocks_of};
-use super::stored::AHEAD;
+use super::forms::{AHEAD, Form, MOST, PART, TOGETHER, blocks_of};
 use crate::machine::simd::{self, Level};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Aligned;

