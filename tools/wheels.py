@@ -136,13 +136,13 @@ def native(
     for library in target.linked:
         (out / library).write_bytes(b"!<arch>\n")  # an archive without members
     cargo = f"CARGO_TARGET_{target.triple.upper().replace('-', '_')}"
-    flags = (target.settings.get(f"{cargo}_RUSTFLAGS", ""), *_unnamed())
+    flags = [*target.settings.get(f"{cargo}_RUSTFLAGS", "").split(), *_unnamed()]
     settings = {
         "CARGO_TARGET_DIR": str(_BUILDS / f"{name}-target"),
         **target.settings,
         **how.settings,
-        f"{cargo}_RUSTFLAGS": " ".join(flags),
-        "RUSTFLAGS": "",  # would stand in the place of those
+        # Of all variables with flags Cargo reads this one alone, whatever the caller has set.
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
     }
     if target.linker:
         line = f"exec {script('python', tools)} {_TOOLS / target.linker}"

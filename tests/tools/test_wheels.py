@@ -107,6 +107,22 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     assert "link-arg" not in " ".join(ran[0])
 
 
+def test_a_build_has_the_flags_of_its_target_and_names_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, str]] = []
+    monkeypatch.setattr(wheels, "_BUILDS", tmp_path)
+    monkeypatch.setattr(wheels, "run", lambda *_, extra, **__: told.append(extra))
+    monkeypatch.setattr(wheels, "_only", lambda out, _: out)
+    monkeypatch.setattr(parts, "library", lambda _: [])
+    monkeypatch.setattr(parts, "LICENSES", str(tmp_path / parts.LICENSES))
+    kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
+    wheels.native(kernels, TARGETS["pyodide"], Compiler({}), "pyodide", tmp_path)
+    flags = told[0]["CARGO_ENCODED_RUSTFLAGS"].split("\x1f")
+    assert flags[:2] == ["-C", "relocation-model=pic"]
+    assert f"--remap-path-prefix={ROOT}=phlox" in flags
+
+
 def made(place: Path, **files: bytes | str) -> Path:
     with zipfile.ZipFile(place, "w") as archive:
         for name, text in files.items():
