@@ -24,13 +24,13 @@ _UNKNOWN_HERE: Final = "num_batches_tracked"
 _FUSED: Final = "in_proj"
 
 
-def from_pytorch(module: _fields.ModuleNode, found: Found, known: Mapping[str, Any]) -> Found:
-    """Return the entries of a ``state_dict`` as the layers of ``module`` keep them.
+def from_pytorch(parts: dict[str, Any], found: Found, known: Mapping[str, Any]) -> Found:
+    """Return the entries of a ``state_dict`` as the layers of a module keep them.
 
     Args:
-        known: what the module has, by path.
+        parts: the module and those in it, by path.
+        known: their parameters and tensors, by path.
     """
-    parts = dict(_walk.modules(module))
     naming = _naming(parts)
     names: dict[str, str] = {}
     places: dict[str, None] = {}  # what is around parameters, the outer before the inner

@@ -33,6 +33,7 @@ from .report import (
 )
 
 M = TypeVar("M", bound=_fields.ModuleNode)
+_Parts: TypeAlias = list[tuple[str, Any]]
 _Matched: TypeAlias = tuple[LoadReport, Found, dict[str, Any]]
 
 VERSION: Final = "(version)"  # no field has such a name
@@ -104,7 +105,7 @@ def load_report(
     module: _fields.ModuleNode, record: Record, remap: Remap | None, layout: Layout | None
 ) -> LoadReport:
     """Return what loading would apply and what not."""
-    report, found, paths = _matched(module, record, remap, layout)
+    report, found, paths = _matched(_walk.survey(module), record, remap, layout)
     return with_similar(report, paths, found)
 
 
@@ -119,16 +120,16 @@ def load_record(
     file_at: tuple[str, ...] | None = None,
 ) -> M:
     """Return the module with the parameters and tensors of ``record``."""
+    parts = _walk.survey(module)
     try:
-        report, found, paths = _matched(module, record, remap, layout)
+        report, found, paths = _matched(parts, record, remap, layout)
         with_similar(report, paths, found).check(type(module).__name__, partial=partial)
     except RecordError as error:
-        known = dict(_walk.params(module)) | _walk.tensors(module)
 
         def fit(branch: Any, names: Remap | None, whose: Layout | None) -> LoadReport:
-            return _matched(module, branch, names, whose)[0]
+            return _matched(parts, branch, names, whose)[0]
 
-        hint = advice(record, remap, layout, known, fit, file_at)
+        hint = advice(record, remap, layout, _paths(parts), fit, file_at)
         if hint is None:
             raise
         raise RecordError(
@@ -137,26 +138,28 @@ def load_record(
     there = {path: item for path, item in paths.items() if path in found}
     ids = _ids(there, found)
     places = {id(item): path for path, item in reversed(there.items())}
+    first = {id(item): path for path, item in reversed(paths.items())}
 
-    def load(path: str, param: Param) -> Param:
-        place = places.get(id(param))
+    def load(path: str, item: Param | Tensor[Any]) -> Param | Tensor[Any]:
+        place = path if path in found else places.get(id(item))  # of a module at several places
         if place is None:
-            return param if device is None else param.to_device(device)
-        value = _tensor(place, found[place], param, device)
-        return Param(value, id=ids[id(param)], trainable=not param.frozen, role=param.role)
+            return item if device is None else item.to_device(device)
+        value = _tensor(place, found[place], item, device)
+        if isinstance(item, Tensor):
+            return value.detach()
+        return Param(value, id=ids[id(item)], trainable=not item.frozen, role=item.role)
 
-    def load_tensor(path: str, old: Tensor[Any]) -> Tensor[Any]:
-        place = path if path in found else places.get(id(old))  # of a module at several places
-        if place is None:
-            return old if device is None else old.to_device(device)
-        return _tensor(place, found[place], old, device).detach()
-
+    new = {
+        path: load(path, item)
+        for path, item in paths.items()
+        if isinstance(item, Tensor) or first[id(item)] == path
+    }
     fields = None if device is None else trained_there(module, device)
-    return _walk.changed(module, load, on_tensor=load_tensor, on_fields=fields)
+    return _walk.exchanged(module, new, fields)
 
 
 def _matched(
-    module: _fields.ModuleNode,
+    parts: _Parts,
     record: Record | Mapping[str, Any],
     remap: Remap | None,
     layout: Layout | None,
@@ -171,9 +174,9 @@ def _matched(
         found = renamed(found, remap)
     layout = stated_layout(found) if layout is None else layout
     if layout is not None:
-        return _in_layout(module, found, versions, layout)
-    ours = _in_layout(module, found, versions, "phlox")
-    theirs = _in_layout(module, found, versions, "pytorch")
+        return _in_layout(parts, found, versions, layout)
+    ours = _in_layout(parts, found, versions, "phlox")
+    theirs = _in_layout(parts, found, versions, "pytorch")
     fits = [(not report.wrong_shape, len(report.applied)) for report, _, _ in (ours, theirs)]
     has_ours = any(layout_of(entry) == "phlox" for entry in found.values())
     if fits[0] == fits[1] or has_ours:
@@ -181,14 +184,20 @@ def _matched(
     return theirs if fits[1] > fits[0] and not has_ours else ours
 
 
-def _in_layout(
-    module: _fields.ModuleNode, found: Found, versions: dict[str, int], layout: Layout
-) -> _Matched:
-    paths = dict(_walk.params(module)) | _walk.tensors(module)
+def _in_layout(parts: _Parts, found: Found, versions: dict[str, int], layout: Layout) -> _Matched:
+    paths = _paths(parts)
+    modules = {path: part for path, part in parts if path not in paths}
     if layout == "pytorch":
-        found = from_pytorch(module, found, paths)
-    found = migrated(module, found, versions)
+        found = from_pytorch(modules, found, paths)
+    found = migrated(modules, found, versions)
     return compared(paths, found), found, paths
+
+
+def _paths(parts: _Parts) -> dict[str, Any]:
+    """Parameters by path, then tensors."""
+    return {
+        path: part for kind in (Param, Tensor) for path, part in parts if isinstance(part, kind)
+    }
 
 
 def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
@@ -250,7 +259,7 @@ def _collect(record: Record | Mapping[str, Any], found: Found, versions: dict[st
             if type(version) is int:
                 versions[path] = version
             inside = [name for name in item if name != VERSION or type(version) is not int]
-            work += [(_fields.join(path, name), item[name]) for name in reversed(inside)]
+            work += [(".".join(filter(None, (path, name))), item[name]) for name in inside[::-1]]
         elif path and hasattr(item, "__dlpack__"):  # a state_dict of PyTorch, arrays of NumPy
             found[path] = _foreign(asarray(item), type(item))
         else:

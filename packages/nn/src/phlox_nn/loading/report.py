@@ -12,9 +12,6 @@ from phlox_record import ParamEntry, TensorEntry, layout_of
 from phlox_tensor import ArgumentError, RecordError, Tensor
 from phlox_tensor.names import some
 
-from ..parts import walk as _walk
-from ..parts.fields import ModuleNode
-
 Entry: TypeAlias = "ParamEntry | Tensor[Any] | TensorEntry"
 Found: TypeAlias = dict[str, Entry]
 Layout: TypeAlias = Literal["phlox", "pytorch"]
@@ -204,13 +201,13 @@ def renamed(found: Found, remap: Remap) -> Found:
     return result
 
 
-def migrated(module: ModuleNode, found: Found, versions: dict[str, int]) -> Found:
+def migrated(modules: Mapping[str, Any], found: Found, versions: dict[str, int]) -> Found:
     """Return the entries as the modules of today have them, the outer before the inner.
 
     Raises:
         RecordError: a version that is newer than the module, or that no migration starts from.
     """
-    for path, part in _walk.modules(module):
+    for path, part in modules.items():
         found = _migrated(path, part, found, versions.get(path, 1))
     return found
 

@@ -52,8 +52,8 @@ def visit_modules(module: Module, enter: Around, exit: Around | None = None) -> 
             continue
         enter(path, each)
         work.append((path, each, True))
-        inside = reversed(_walk.inner_modules(each))
-        work += [(_fields.join(path, name), inner, False) for name, inner in inside]
+        inside = [item for item in _walk.inner_parts(each) if isinstance(item[1], Module)]
+        work += [(_fields.join(path, name), inner, False) for name, inner in inside[::-1]]
 
 
 @kept("model = nn.map_modules(model, function)")

@@ -23,7 +23,6 @@ from .fields import (
     Structure,
     copy_of,
     fields_of,
-    flatten,
     held_in,
     holds_nothing,
     join,
@@ -54,15 +53,24 @@ class _Flat(NamedTuple):
     by_id: dict[str, Param]
 
 
-def modules(module: ModuleNode, path: str = "") -> list[tuple[str, Any]]:
-    """Return all modules with their paths, the outer before the inner, the module itself first."""
+def survey(module: ModuleNode, path: str = "") -> list[tuple[str, Any]]:
+    """Return all modules, parameters and tensors with their paths, in field order.
+
+    The outer come before the inner, the module itself first; what is shared comes at each place.
+    """
     found: list[tuple[str, Any]] = []
     work: list[tuple[str, Any]] = [(path, module)]
     while work:
         at, each = work.pop()
         found.append((at, each))
-        work += [(join(at, name), inner) for name, inner in reversed(inner_modules(each))]
+        if isinstance(each, ModuleNode):
+            work += [(join(at, name), inner) for name, inner in reversed(inner_parts(each))]
     return found
+
+
+def modules(module: ModuleNode, path: str = "") -> list[tuple[str, Any]]:
+    """Return all modules with their paths, the outer before the inner, the module itself first."""
+    return [item for item in survey(module, path) if isinstance(item[1], ModuleNode)]
 
 
 def name_place(module: Any, error: Exception) -> None:
@@ -77,25 +85,14 @@ def name_place(module: Any, error: Exception) -> None:
         notes[:] = [*(note for note in notes if not note.endswith(text.partition(": ")[2])), text]
 
 
-def inner_modules(module: ModuleNode) -> list[tuple[str, Any]]:
-    """Return the modules in the fields of a module, by path, not those inside them."""
+def inner_parts(module: ModuleNode) -> list[tuple[str, Any]]:
+    """Return modules, parameters and tensors in the fields of a module, by path."""
     return [
         (join(name, path), leaf)
         for name, value in fields_of(module).items()
         for path, leaf in held_in(value)
-        if isinstance(leaf, ModuleNode)
+        if isinstance(leaf, PARTS)
     ]
-
-
-def tensors(module: ModuleNode) -> dict[str, Tensor[Any]]:
-    """Return the tensors in fields that are no parameters, a shared one at each place."""
-    return {
-        join(join(path, name), at): leaf
-        for path, each in modules(module)
-        for name, value in fields_of(each).items()
-        for at, leaf in held_in(value)
-        if isinstance(leaf, Tensor)
-    }
 
 
 def _first_places(module: ModuleNode) -> list[tuple[str, Any]]:
@@ -114,10 +111,9 @@ def _first_places(module: ModuleNode) -> list[tuple[str, Any]]:
         if isinstance(each, Param):
             continue
         inside = [
-            (join(join(path, name), at), leaf, False)
-            for name, value in fields_of(each).items()
-            for at, leaf in held_in(value)
-            if isinstance(leaf, ModuleNode | Param)
+            (join(path, name), leaf, False)
+            for name, leaf in inner_parts(each)
+            if not isinstance(leaf, Tensor)
         ]
         work += inside[::-1]
     return found
@@ -278,20 +274,19 @@ def changed(
     return made[id(module)]
 
 
+def exchanged(module: W, new: Mapping[str, Any], on_fields: OnFields | None) -> W:
+    """Return the module with other parameters and tensors, by their first paths."""
+    return changed(
+        module, lambda path, _: new[path], on_tensor=lambda path, _: new[path], on_fields=on_fields
+    )
+
+
 def params(module: ModuleNode) -> list[tuple[str, Param]]:
     """Return all parameters with their paths, in field order; a shared one at each place."""
     found = _flat(module)
     if not found.structure.shares:
         return list(zip(found.paths, found.params, strict=True))
-    listed: list[tuple[str, Param]] = []
-    work: list[tuple[str, Any]] = [("", module)]
-    while work:
-        path, each = work.pop()
-        if isinstance(each, Param):
-            listed.append((path, each))
-        else:
-            work += [(join(path, name), part) for name, part in flatten(each)[0].items()][::-1]
-    return listed
+    return [item for item in survey(module) if isinstance(item[1], Param)]
 
 
 def listed(module: ModuleNode) -> list[Param]:
