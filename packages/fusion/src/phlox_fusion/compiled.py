@@ -142,7 +142,7 @@ class Compiled(Generic[P, R]):
                 version.calls += 1
                 self._versions.last = version
                 return out
-        return self._record(key, given, kwargs, ready, to_record)
+        return self._record(key, given, kwargs, leaves, ready, to_record)
 
     def _replayed(
         self, version: Version, given: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
@@ -281,16 +281,18 @@ class Compiled(Generic[P, R]):
         key: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        leaves: list[Any],
         known: Sequence[Version],
         to_record: list[Version],
     ) -> Any:
         """Run the function recorded; the second time a replay is made of it.
 
         Args:
+            leaves: of the arguments, as ``key_of`` gives them.
             known: the versions of the key, of which none could serve the call.
             to_record: those of them that are to be recorded again.
         """
-        form, outside = self._form_and_outside(args, kwargs, to_record)
+        form, outside = self._form_and_outside(key, args, kwargs, leaves, to_record)
         drawn = host_random_state(outside.generators)
         like = [*known, *to_record][-1:]
         pins = like[0].pins if like else frozenset({EVERY} if KINDS in outside.does else ())
@@ -320,7 +322,7 @@ class Compiled(Generic[P, R]):
             else:
                 if version.replay is None:
                     version.outside = lasting  # what both filled is there now
-                    self._agreed(version, args, kwargs)
+                    self._agreed(version, args, kwargs, leaves)
                 else:
                     version.calls += 1
                     version.due = SPOT * version.calls - 1
@@ -350,17 +352,22 @@ class Compiled(Generic[P, R]):
         return out
 
     def _form_and_outside(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], to_record: list[Version]
+        self,
+        key: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: list[Any],
+        to_record: list[Version],
     ) -> tuple[Form, Outside]:
         """The form of arguments, and what the function reads besides, refused if too much."""
         for version in to_record:
             if version.replay is not None:  # it is what it was, and has been looked at
                 return version.form, version.outside
-        form = form_of(args, kwargs)
+        form = form_of(args, kwargs, key)
         refuse_arrays(form)
         outside = outside_of(self._called, form.values())
-        refuse_reached(args, kwargs, outside.watches)
-        refuse_identical(outside.identities, (*args, *kwargs.values()), key_of(args, kwargs)[1])
+        refuse_reached(leaves, outside.watches)
+        refuse_identical(outside.identities, (*args, *kwargs.values()), leaves)
         return form, outside
 
     def _alike(
@@ -382,14 +389,19 @@ class Compiled(Generic[P, R]):
     def _warn(self, text: str) -> None:
         warnings.warn(f"[compile] {text}", stacklevel=4)
 
-    def _agreed(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _agreed(
+        self,
+        version: Version,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: list[Any],
+    ) -> None:
         """Make a replay of a version, whose second run agreed with the first."""
         if version.join is None:
             placed = _trace.positioned(version.trace, _trace.order_of(args, kwargs))
             version.replay, version.text = replay_of(placed)
         else:
             version.replay, version.text = version.join.ready()
-        _, leaves = key_of(args, kwargs)
         if self._mode != "check" and not MODES.entered and not twice(leaves):
             run = version.replay if version.join is None else version.join
             version.probe = probe_of(args, kwargs, version.outside, run, version.kept)

@@ -11,7 +11,6 @@ from phlox_tensor import CompileError
 from phlox_tensor.capture import STATEFUL
 
 from .. import refused
-from ..trees.flat import flat
 from ..trees.layout import StaticPart
 from ..versions.form import Form
 from .code import KINDS
@@ -28,9 +27,8 @@ def refuse_arrays(form: Form) -> None:
             raise refused.ARRAY.of(got)
 
 
-def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Sequence[Watch]) -> None:
-    """Refuse an object with state that is an argument, and stands in a name besides."""
-    leaves = [leaf for item in (*args, *kwargs.values()) for leaf in flat(item)[1]]
+def refuse_reached(leaves: Iterable[Any], outside: Sequence[Watch]) -> None:
+    """Refuse an object with state that is in an argument, and stands in a name besides."""
     given = {id(leaf) for leaf in leaves if type(leaf) in STATEFUL}
     for value in (value for watch in outside for value in watch.values):
         if id(value) in given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from phlox_tensor.capture import Number, same
 from .plain import is_plain, is_whole, typed
 
 NUMBERS: Final = frozenset({Number, float, int, np.float64})  # that a replay computes with
+ALONE: Final = NUMBERS | {NoneType, Tensor, bool, str}  # that are leaves wherever they stand
 WIDE: Final = 2**63  # ops take integers of 64 bits with their sign, and others as floats
 BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
 

@@ -18,16 +18,24 @@ from ..trees.layout import (
     TensorPart,
     equal_parts,
 )
-from ..trees.static import same_static
+from ..trees.static import ALONE, same_static
 
 Form = dict[str, Layout]
 """The layout of each argument, by what it is called."""
 
 
-def form_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Form:
-    """Return the form of arguments."""
+def form_of(args: Sequence[Any], kwargs: dict[str, Any], key: Sequence[Any] = ()) -> Form:
+    """Return the form of arguments.
+
+    Args:
+        key: theirs, if it is known: it has the layouts of all that is no leaf by itself.
+    """
+    known = (part for part in key if type(part) is Layout)
     named = {f"argument {place}": item for place, item in enumerate(args)} | kwargs
-    return {name: flat(item)[0] for name, item in named.items()}
+    return {
+        name: (None if type(item) in ALONE else next(known, None)) or flat(item)[0]
+        for name, item in named.items()
+    }
 
 
 def most_changed(forms: Sequence[Form]) -> str:
