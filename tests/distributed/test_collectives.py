@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -256,3 +257,27 @@ def test_parts_that_do_not_meet_are_refused() -> None:
     group: Any = Solo()
     with pytest.raises(ArgumentError, match="two groups"):
         train.Learner(synchronized(device), optim.SgdConfig().init(), 0.1, group=group)
+
+
+@pytest.mark.filterwarnings("ignore:.*have no part")
+@pytest.mark.parametrize("meets", [False, True])
+@pytest.mark.parametrize("failing", [(1,), (1, 2)])  # rank 0 has no part
+def test_a_failed_part_leaves_no_process_waiting(meets: bool, failing: tuple[int, ...]) -> None:
+    def run(group: Any) -> None:
+        def step(model: Any, batch: Any) -> Any:
+            loss = model.first(batch["x"]).square().mean()
+            loss = px.all_reduce(loss) if meets else loss
+            if group.rank in failing:
+                raise ValueError("of one part")
+            return px.all_reduce(loss)
+
+        with MAKING:
+            model = synchronized(Autodiff(Distributed(Cpu(), group)))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=2)
+        batch = {"x": np.ones((2, 8), np.float32), "y": np.zeros(2)}
+        with pytest.raises(ValueError, match="of one part") as error:
+            learner.step(step, batch)
+        told = r"a part failed in process 1: got ValueError: of one part, expected no error"
+        assert (group.rank in failing) or re.search(told, str(error.value))
+
+    together(3, run)

@@ -1,7 +1,7 @@
-"""Parts of a step that meet: a group whose ranks are parts, of which a process has several.
+"""A group whose ranks are the parts of a step, of which each process may have several.
 
-Parts of one process run in threads, one at a time: each goes on until it meets the others, in a
-call of the group. When all of them are there, their process makes that call with the others.
+Each part has a thread, and one thread of a process runs at a time, until its part calls the group.
+Once all parts of a process have made that call, the process makes it once for all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HERE: Final[ContextVar[Any]] = ContextVar("phlox_part", default=None)
 
 
 def part_here() -> Any:
-    """Return the part that this thread computes, a group of all parts; None outside of a step."""
+    """Return this thread's part, which is a group of all parts; None outside of a step."""
     return _HERE.get()
 
 
@@ -38,28 +38,35 @@ class Meeting:
             parts: how many parts each of them has.
         """
         self.group = group
-        self.edges: Final = [0, *accumulate(parts)]
+        self.edges: Final = [0, *accumulate(parts)]  # of the numbers of each process's parts
         self.mine: Final = range(self.edges[group.rank], self.edges[group.rank + 1])
         self._parts = [Part(self, number) for number in self.mine]
-        # A process without a part does not know which calls come, so that it has to be told.
+        # A process without parts runs nothing that calls the group: the leader tells it each call.
         self._leader: Final = next(rank for rank, count in enumerate(parts) if count)
         self._tells: Final = group.size > 1 and 0 in parts
+        self._calling = False
 
     def run(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
         """Return what functions give, one for each part of this process.
 
         Raises:
-            ArgumentError: where some parts meet, and others are done.
+            ArgumentError: if some parts meet and others are done, or a part of the leader failed.
         """
         turns = [_Turn(part, each) for part, each in zip(self._parts, functions, strict=True)]
         if not turns:
             while (call := broadcast_object(self.group, None, self._leader)) is not None:
                 self._join(*call)
             return []
-        found = [turns[0].run()] if len(turns) == 1 else self._in_turns(turns)
+        try:
+            results = [turns[0].run()] if len(turns) == 1 else self._in_turns(turns)
+        except Exception as error:
+            if self._tells and not self._calling:
+                failed = ("failed", None, [f"{type(error).__name__}: {error}"])
+                broadcast_object(self.group, failed, self._leader)
+            raise
         if self._tells:
             broadcast_object(self.group, None, self._leader)
-        return found
+        return results
 
     def _in_turns(self, turns: list[_Turn]) -> list[Any]:
         try:
@@ -83,20 +90,29 @@ class Meeting:
 
     def meet(self, calls: Sequence[Any]) -> None:
         """Make the same call for all parts of this process, with the other processes."""
-        name, *_ = calls[0]
+        name, *arguments = calls[0]
         if any(call[0] != name for call in calls):
             got, expected = ", ".join(call[0] for call in calls), "one call"
             what = "parts of a batch meet in different calls"
             raise ArgumentError("step", what, got=got, expected=expected)
+        self._calling = True
         if self._tells:
-            sizes = [part.size if isinstance(part, np.ndarray) else part for part in calls[0][1:]]
-            kind = getattr(calls[0][1], "dtype", None) if sizes else None
-            broadcast_object(self.group, (name, kind, sizes), self._leader)
+            sizes = [each.size if isinstance(each, np.ndarray) else each for each in arguments]
+            kind = getattr(arguments[0], "dtype", None) if sizes else None
+            told = broadcast_object(self.group, (name, kind, sizes), self._leader)
+            if told is not None and told[0] == "failed":
+                self._join(*told)
         getattr(self, f"_{name}")([call[1:] for call in calls])
+        self._calling = False
 
     def _join(self, name: str, kind: Any, sizes: list[Any]) -> None:
-        """Make a call as a process without a part."""
+        """Make the call that the leader told; of arrays in it, only type and sizes are known."""
         getattr(self, f"_join_{name}")(kind, sizes)
+
+    def _join_failed(self, kind: Any, sizes: list[Any]) -> None:
+        del kind
+        what, expected = f"a part failed in process {self._leader}", "no error in any part"
+        raise ArgumentError("step", what, got=sizes[0], expected=expected)
 
     def _join_all_to_all(self, kind: Any, sizes: list[Any]) -> None:
         del sizes
@@ -115,30 +131,30 @@ class Meeting:
         self.group.barrier()
 
     def _all_to_all(self, calls: list[Any]) -> None:
-        """Pieces go to processes in the order of their parts, and of those they are for."""
+        """Pieces for a process lie by the part that sends them, then by the one that gets them."""
         ranks = [range(low, high) for low, high in pairwise(self.edges)]
         pieces = [_cut(send, counts) for send, counts, _, _ in calls]
         sent = [piece[to] for rank in ranks for piece in pieces for to in rank]
         places = [sum(sizes[p] for _, _, _, sizes in calls) for p in range(self.edges[-1])]
-        received = [sum(places[p] for p in rank) for rank in ranks]
+        totals = [sum(places[p] for p in rank) for rank in ranks]
         counts = [sum(piece[to].size for piece in pieces for to in rank) for rank in ranks]
-        found = np.empty(sum(received), calls[0][2].dtype)
-        self.group.all_to_all(np.concatenate(sent), counts, found, received)
+        received = np.empty(sum(totals), calls[0][2].dtype)
+        self.group.all_to_all(np.concatenate(sent), counts, received, totals)
         low, filled = 0, [0] * len(calls)
         for sender in range(self.edges[-1]):
             for k, (_, _, receive, sizes) in enumerate(calls):
                 high = low + sizes[sender]
-                receive[filled[k] : filled[k] + sizes[sender]] = found[low:high]
+                receive[filled[k] : filled[k] + sizes[sender]] = received[low:high]
                 filled[k] += sizes[sender]
                 low = high
 
     def _all_gather(self, calls: list[Any]) -> None:
         counts = calls[0][2]
         sums = [sum(counts[low:high]) for low, high in pairwise(self.edges)]
-        found = calls[0][1]
-        self.group.all_gather(np.concatenate([send for send, _, _ in calls]), found, sums)
+        received = calls[0][1]
+        self.group.all_gather(np.concatenate([send for send, _, _ in calls]), received, sums)
         for _, receive, _ in calls[1:]:
-            receive[...] = found
+            receive[...] = received
 
     def _broadcast(self, calls: list[Any]) -> None:
         root = calls[0][1]
@@ -198,18 +214,18 @@ class Part:
 
 @final
 class _Turn:
-    """A part that runs when it is told to, until it meets the others or is done."""
+    """A part in its thread: ``go`` runs it until it calls the group or is done."""
 
     def __init__(self, part: Part, function: Callable[[], Any]) -> None:
         self.part, self._function = part, function
         self.over, self.result = False, None
         self._error: BaseException | None = None
-        self._ended = False
-        self._may, self._has = Semaphore(0), Semaphore(0)
+        self._stopped = False
+        self._resumed, self._paused = Semaphore(0), Semaphore(0)
         self._thread: Thread | None = None
 
     def run(self) -> Any:
-        """Run it here."""
+        """Run the part to its end, in this thread."""
         token = _HERE.set(self.part)
         try:
             return self._function()
@@ -217,22 +233,22 @@ class _Turn:
             _HERE.reset(token)
 
     def go(self) -> None:
-        """Let it go on; its error is raised here."""
+        """Run the part until it calls the group or is done, and raise its error."""
         if self._thread is None:
             self.part.wait = self._wait
             self._thread = Thread(target=copy_context().run, args=(self._all,), daemon=True)
             self._thread.start()
         else:
-            self._may.release()
-        self._has.acquire()
+            self._resumed.release()
+        self._paused.acquire()
         if self._error is not None:
             raise self._error
 
     def end(self) -> None:
-        """Leave a part where it waits, which happens after an error of another one."""
+        """End the thread of a part that waits in a call, which will not be made after an error."""
         if self._thread is not None and not self.over:
-            self._ended = True
-            self._may.release()
+            self._stopped = True
+            self._resumed.release()
             self._thread.join()
 
     def _all(self) -> None:
@@ -241,13 +257,13 @@ class _Turn:
         except BaseException as error:
             self._error = error
         self.over = True
-        self._has.release()
+        self._paused.release()
 
     def _wait(self) -> None:
-        if not self._ended:  # else what it does at its end calls once more
-            self._has.release()
-            self._may.acquire()
-        if self._ended:
+        if not self._stopped:  # else a ``finally`` of the function calls
+            self._paused.release()
+            self._resumed.acquire()
+        if self._stopped:
             raise SystemExit
 
 
