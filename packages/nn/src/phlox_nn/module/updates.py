@@ -1,7 +1,7 @@
 """How state changes: a forward in training proposes new values, and a step takes them over.
 
-A proposal travels with the graph of the layer's result, so ``loss.backward()`` finds it beside the
-gradients. Without a graph, ``collect`` gathers proposals as a value.
+A proposal is kept in the graph of the layer's result, so that ``loss.backward()`` returns it with
+the gradients. Where there is no graph, ``collect`` gathers proposals.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ R = TypeVar("R")
 
 @final
 class Updates:
-    """New values for state, by parameter; of several for one the mean, of counts all changes.
+    """New values that were proposed for state, by parameter; ``a + b`` has those of both.
 
-    A value like gradients: those of several forwards or processes are added, ``a + b``.
+    A parameter takes the mean of its proposals, or, of whole numbers, the sum of their changes.
     """
 
-    __slots__ = ("_found",)
+    __slots__ = ("_proposed",)
 
     def __init__(self) -> None:
         """Start without any."""
-        self._found: Final[dict[str, list[Tensor[Any]]]] = {}
+        self._proposed: Final[dict[str, list[Tensor[Any]]]] = {}
 
     def add(self, param: Param, value: Tensor[Any]) -> None:
-        """Add a proposal; it is kept without history, on the base device, as a mean over lanes."""
+        """Add a proposal without its graph, taken out of ``Autodiff`` and, as a mean, ``vmap``."""
         value = value.detach()
         while isinstance(device := value.device, Decorator):
             if not (device.records or device.transient):
                 break
             value = Tensor(device.outside(value.primitive), device.inner)
-        self._found.setdefault(param.id, []).append(value)
+        self._proposed.setdefault(param.id, []).append(value)
 
     def get(self, param: Param) -> Tensor[Any] | None:
         """Return what was proposed for a parameter; None if nothing was.
 
-        Where several were, it is their mean; of whole numbers, which count, all changes together.
+        Several make their mean or, of whole numbers, the old value plus the sum of their changes.
         """
-        found = self._found.get(param.id)
-        return None if found is None else Proposed.joined(found, param.value.detach())
+        values = self._proposed.get(param.id)
+        return None if values is None else Proposed.joined(values, param.value.detach())
 
     def params(self, module: Module) -> dict[str, Param]:
-        """Return the parameters of a module that get a new value, with it, by id."""
+        """Return by id those parameters of a module that get a new value, with that value."""
         new: dict[str, Param] = {}
-        if not self._found:
+        if not self._proposed:
             return new
         for param in _walk.by_id(module).values():
             value = self.get(param)
@@ -67,17 +67,17 @@ class Updates:
         return new
 
     def map(self, function: Callable[[Tensor[Any]], Tensor[Any]]) -> Updates:
-        """Return the updates after ``function``, such as a mean over processes."""
-        made = Updates()
-        made._found.update({k: [function(v) for v in vs] for k, vs in self._found.items()})
-        return made
+        """Return updates with ``function`` of each value, such as its mean over processes."""
+        mapped = Updates()
+        mapped._proposed.update({k: [function(v) for v in vs] for k, vs in self._proposed.items()})
+        return mapped
 
     def apply(self, module: M, *, strict: bool = True) -> M:
         """Return the module with the new values.
 
         Args:
             module: the module whose forward proposed them.
-            strict: whether values for parameters that it lacks are an error, or left out.
+            strict: raise for values of parameters that it lacks; else they are left out.
 
         Raises:
             ArgumentError: when ``strict``, and a value is for another module.
@@ -87,12 +87,12 @@ class Updates:
             got = f"a {type(given).__name__}"
             raise ArgumentError("apply", "not a module", got=got, hint="updates.apply(model)")
         known = _walk.by_id(module)
-        lost = sum(key not in known for key in self._found)
-        if strict and lost:
+        unknown = sum(key not in known for key in self._proposed)
+        if strict and unknown:
             raise ArgumentError(
                 "apply",
                 "updates are for state that the module lacks",
-                got=f"{lost} of {len(self)}, for {type(module).__name__}",
+                got=f"{unknown} of {len(self)}, for {type(module).__name__}",
                 expected="the module whose forward proposed them, or one that holds it",
                 hint="updates.apply(module, strict=False) leaves the others out",
             )
@@ -100,25 +100,26 @@ class Updates:
 
     def __add__(self, other: Updates) -> Updates:
         joined = Updates()
-        for part in (self, other):
-            for key, values in part._found.items():
-                joined._found.setdefault(key, []).extend(values)
+        for each in (self, other):
+            for key, values in each._proposed.items():
+                joined._proposed.setdefault(key, []).extend(values)
         return joined
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._proposed)
 
     def __repr__(self) -> str:
         return f"Updates(of {len(self)} parameters)"
 
 
 _collecting: ContextVar[Updates | None] = ContextVar("phlox_updates", default=None)
+# A replay calls no ``propose``: inside of ``collect`` compiled functions run as they are written.
 depend_on(lambda: None if _collecting.get() is None else EAGER, mode=True)
 
 
 @block
 def collect() -> Iterator[Updates]:
-    """Gather in a ``with`` block what layers propose for their state, instead of with the graph.
+    """Gather in a ``with`` block what layers propose for their state; then no graph keeps it.
 
     >>> import phlox_nn as nn, phlox_tensor as pt
     >>> norm = nn.BatchNorm(1).with_training(True)
@@ -127,18 +128,18 @@ def collect() -> Iterator[Updates]:
     >>> norm.running_mean.value.tolist(), updates.apply(norm).running_mean.value.tolist()
     ([0.0], [0.20000000298023224])
     """
-    found = Updates()
-    MODES.change(1)
-    token = _collecting.set(found)
+    updates = Updates()
+    MODES.change(1)  # compiled functions ask modes, such as this one, only while one is entered
+    token = _collecting.set(updates)
     try:
-        yield found
+        yield updates
     finally:
         _collecting.reset(token)
         MODES.change(-1)
 
 
 def with_updates(function: Callable[P, R]) -> Callable[P, tuple[R, Updates]]:
-    """Return a function that gives the result of ``function`` and what was proposed meanwhile."""
+    """Return a function that gives the result of ``function`` and what was proposed in the call."""
 
     @wraps(function, updated=())
     def run(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Updates]:
@@ -152,10 +153,9 @@ def with_updates(function: Callable[P, R]) -> Callable[P, tuple[R, Updates]]:
 def propose(result: Tensor[Any], param: Param, value: Tensor[Any]) -> Tensor[Any]:
     """Return ``result``, and propose ``value`` as the next value of ``param``, which is state.
 
-    ``optimizer.step`` takes the value over, if its gradients come from a loss that ``result`` went
-    into. What a layer returns must therefore be what this function returned; a proposal whose
-    result is thrown away never arrives. Of several proposals, as of summed gradients, the mean is
-    taken; state of whole numbers counts, and takes all changes together.
+    ``optimizer.step`` takes the value over, if its gradients come from a loss that was computed
+    from the returned tensor: a layer must return that one, or the proposal never arrives. Several
+    proposals make their mean; of whole numbers, which count, all changes are added.
 
     Raises:
         ArgumentError: when the parameter is no state, or shape or element type differ.
@@ -166,17 +166,17 @@ def propose(result: Tensor[Any], param: Param, value: Tensor[Any]) -> Tensor[Any
             "the parameter cannot take the value",
             got=f"{value.dtype}{list(value.shape)} for {param!r}",
             expected=f"{param.dtype}{list(param.shape)}, for state",
-            hint=_taken(param, value),
+            hint=_hint(param, value),
         )
-    found = _collecting.get()
-    if found is not None:
-        found.add(param, value)
+    updates = _collecting.get()
+    if updates is not None:
+        updates.add(param, value)
         return result
     return Tensor(result.device.propose(result.primitive, param.value, value), result.device)
 
 
-def _taken(param: Param, value: Tensor[Any]) -> str:
-    """What to type for a value that a parameter cannot take."""
+def _hint(param: Param, value: Tensor[Any]) -> str:
+    """What to type where a parameter cannot take a value."""
     if param.role != "state":
         return "nn.State(x) in the constructor"
     if value.shape == param.shape:
@@ -185,13 +185,13 @@ def _taken(param: Param, value: Tensor[Any]) -> str:
 
 
 def updates_of(module: Module, grads: Any) -> Updates:
-    """Return what was proposed for the state of a module, found beside its gradients.
+    """Return what the forward of a module proposed for its state, which comes with its gradients.
 
     Args:
         module: the module whose forward proposed.
-        grads: what ``loss.backward()`` or ``grad`` gave; in a dict of gradients there is nothing.
+        grads: what ``loss.backward()`` or ``grad`` gave; a dict of gradients has no proposals.
     """
-    found = Updates()
+    updates = Updates()
     ask: Any
     if isinstance(grads, _fields.ModuleNode):
         given = {p.id: p.proposed for _, p in _walk.params(grads)}
@@ -199,11 +199,11 @@ def updates_of(module: Module, grads: Any) -> Updates:
     elif hasattr(grads, "proposed"):
         ask = lambda param: grads.proposed(param.value) if param.is_initialized else None  # noqa: E731
     else:
-        return found
+        return updates
     for param in _walk.by_id(module).values():
         if param.role == "state" and (value := ask(param)) is not None:
-            found.add(param, value)
-    return found
+            updates.add(param, value)
+    return updates
 
 
 def gradients_of(grads: Module, *, by: Literal["id", "path"] = "id") -> dict[str, Tensor[Any]]:
@@ -236,5 +236,5 @@ def gradients_of(grads: Module, *, by: Literal["id", "path"] = "id") -> dict[str
             expected="what px.grad(loss)(model) gave",
             hint="grads = loss_of(model).backward()",
         )
-    found = [(path, p) for path, p in trained if p.is_initialized]
-    return {path if by == "path" else p.id: p.value for path, p in found}
+    given = [(path, p) for path, p in trained if p.is_initialized]
+    return {path if by == "path" else p.id: p.value for path, p in given}
