@@ -296,7 +296,7 @@ def test_a_check_names_the_program_and_the_op_at_fault() -> None:
     with pytest.raises(pt.DisagreementError) as caught:
         fast(x, 0.125)
     text = str(caught.value)
-    assert "a program parts from its ops" in text
+    assert "a program differs from its ops" in text
     assert "tanh, op 3 of a program of 5 (multiply, add, tanh, multiply, exp), at " in text
     assert __file__ in text
 

@@ -53,7 +53,7 @@ def compared(
             parted = fault(trace, leaves, [found.before[cell].leaves for cell in opened])
             if parted is None:
                 raise
-            what = f"{error.what}: a program parts from its ops"
+            what = f"{error.what}: a program differs from its ops"
             raise program_parts("compile", what, parted) from error
         return found.out
 

@@ -28,7 +28,7 @@ from phlox_tensor.capture import (
 )
 
 from ..mode import mode_of
-from .stream import Deferred, Plans, Stream, there
+from .stream import Deferred, Plans, Stream, value_of
 
 _PENDING: Final = 64
 _LEAST: Final = 1 << 18  # below, two ops took less time than their program (Sapphire Rapids)
@@ -41,14 +41,14 @@ _MOST_SHAPES: Final = 4096
 class Fusion(Decorator):
     """A device that runs elementwise ops of another one together, as programs, when it has to.
 
-    An op waits until a result of it is read, or goes into an op of another class; then all that
-    waits runs, as few programs as there can be, with the bits of the ops. So does a reduction of
-    the last axes of what waits, where the device inside has programs that end in one. What nobody
-    needs any more is not computed. No more memory is held than the ops one by one would hold.
-    Ops of integers run at once, since they may refuse values, and so do those on little, which
-    gain nothing. Over a device that is no base device nothing waits.
-    With PHLOX_FUSION=off in the environment nothing waits anywhere; with check each program runs
-    beside its ops, and an error names the op at which they part.
+    An op waits until its result is read, or an op of another class takes it; then all that waits
+    runs, as few programs as there can be, with the bits of the ops. A reduction of the last axes of
+    what waits does too, where the device inside has programs that end in one. Results that nobody
+    holds or needs are not computed. No more memory is held than by the ops one by one.
+    Ops of integers run at once, since they may refuse values, and so do small ops, which gain
+    nothing. Over a device that is no base device nothing waits.
+    With PHLOX_FUSION=off in the environment nothing waits anywhere; with check each program is
+    compared with its ops, and an error names the op at which they differ.
 
     Args:
         backend: the device inside, or its name.
@@ -172,7 +172,7 @@ class Fusion(Decorator):
         return op.derive is None and self._inner.checks_operands(op)
 
     def _own(self, item: Any, stream: Stream) -> Any:
-        """An argument for a stream: what does not wait there is made first, or tells why not."""
+        """An argument for a stream: what waits in another one is computed, or raises its error."""
         if type(item) is Deferred and item.stream is not stream:
             self.lower(item)
         return item
@@ -180,10 +180,10 @@ class Fusion(Decorator):
     def _stream(self) -> Stream:
         """The stream of this thread."""
         try:
-            found: Stream = self._threads.stream
+            stream: Stream = self._threads.stream
         except AttributeError:
-            found = self._threads.stream = Stream(self._inner, self._plans, self.pending)
-        return found
+            stream = self._threads.stream = Stream(self._inner, self._plans, self.pending)
+        return stream
 
     # Primitives
 
@@ -194,28 +194,28 @@ class Fusion(Decorator):
         return Deferred(Spec(*self._inner.spec_of(inside)), inside, None)
 
     def lower(self, primitive: Any, /) -> Any:
-        """Return the primitive of the device inside, made now if it waits."""
+        """Return the primitive of the device inside, computed now if its op waits."""
         if type(primitive) is not Deferred:
             return primitive
         stream = primitive.stream
         if stream is not None:
             stream.settle()
-        return there(primitive)
+        return value_of(primitive)
 
     def detach(self, primitive: Any, /) -> Any:
         """Return the primitive without its history; what waits goes on waiting."""
         return primitive if self._lazy else self._inner.detach(primitive)
 
     def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Return the shape, without making anything."""
+        """Return the shape, without computing the primitive."""
         return self.spec_of(primitive)[0]
 
     def dtype_of(self, primitive: Any, /) -> DType:
-        """Return the element type, without making anything."""
+        """Return the element type, without computing the primitive."""
         return self.spec_of(primitive)[1]
 
     def spec_of(self, primitive: Any, /) -> tuple[tuple[int, ...], DType]:
-        """Return shape and element type at once, without making anything."""
+        """Return shape and element type together, without computing the primitive."""
         if type(primitive) is Deferred:
             return primitive.spec
         return self._inner.spec_of(primitive)
@@ -271,7 +271,7 @@ class Fusion(Decorator):
 
 
 def _near(item: Any) -> bool:
-    """Whether an argument is no number that an element type may refuse."""
+    """Whether every element type of floats holds an argument, if it is a number."""
     return type(item) not in (int, float) or -_FAR <= item <= _FAR
 
 

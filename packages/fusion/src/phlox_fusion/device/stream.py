@@ -15,16 +15,16 @@ from ..checking.fallback import Fallbacks
 from ..plan.items import Fused, Known, Step, gives, last_uses, run_steps, takes
 from ..plan.plan import planned
 
-_MOST_PLANS: Final = 1024
+_MOST_PLANS: Final = 1024  # they hold no arrays, but forms of calls may be without number
 
 
 @final
 class Deferred:
-    """A primitive of a lazy device: of the device inside, or to be made.
+    """A primitive of a lazy device: one of the device inside, or the result of an op that waits.
 
     Attributes:
         value: the primitive of the device inside; None while it waits.
-        stream: where it waits, else None.
+        stream: where its op waits; else None.
     """
 
     __slots__ = ("__weakref__", "place", "spec", "stream", "value")
@@ -37,22 +37,22 @@ class Deferred:
 
 
 class Failed(NamedTuple):
-    """Stands for what was to be made of an op that failed when it ran."""
+    """Stands for the result of an op that failed when it ran."""
 
     error: Exception
 
 
-# What runs, in order, and which values nobody needs after each.
+# Steps in the order in which they run, each with the values that no later step needs.
 Tasks = tuple[tuple[Step, tuple[int, ...]], ...]
 
 
 @final
 class Plans:
-    """The plans of a device, by what waits and what of it is needed.
+    """The plans of a device, by the ops that wait and the results that are needed.
 
     Attributes:
-        check: whether streams run each program beside its ops.
-        made: how many there were.
+        check: whether streams compare each program with its ops.
+        made: how many plans were made, dropped ones included.
     """
 
     def __init__(self, *, check: bool) -> None:
@@ -66,8 +66,8 @@ class Plans:
 class Stream:
     """The ops of one thread on one device that wait.
 
-    It never holds more bytes than the ops would, had they run at once: nothing else takes memory
-    while they wait, and what their plan holds is compared with what they would hold one by one.
+    Waiting never costs memory: ops that do not wait let these run first, and a plan that would hold
+    more bytes at once than the ops one by one is given up.
     """
 
     def __init__(self, device: Backend, plans: Plans, most: int) -> None:
@@ -80,8 +80,8 @@ class Stream:
 
     def _clear(self) -> None:
         self._specs: list[Spec] = []
-        self._inputs: list[tuple[int, Any, ref[Deferred]]] = []  # what is taken from outside
-        self._known: dict[int, int] = {}  # inputs by the id of their primitives, kept meanwhile
+        self._inputs: list[tuple[int, Any, ref[Deferred]]] = []  # operands that did not wait
+        self._known: dict[int, int] = {}  # places of inputs by the id of their primitives
         self._nodes: list[Node] = []
         self._results: list[ref[Deferred]] = []
         self._numbers: list[int | float] = []
@@ -119,15 +119,15 @@ class Stream:
     # Running
 
     def flush(self) -> None:
-        """Run what waits, as far as anybody needs it, and raise what the first op raised."""
+        """Run what waits, but for what no held result needs, and raise the first error of an op."""
         error = self.settle()
         if error is not None:
             raise error.with_traceback(None)
 
     def settle(self) -> Exception | None:
-        """Run what waits, as far as anybody needs it, and return what the first op raised.
+        """Run what waits, but for what no held result needs, and return the first error of an op.
 
-        It tells those alone who ask for what that op would give.
+        It is not raised here, but where a result of that op is read.
 
         Raises:
             DisagreementError: in check mode.
@@ -136,62 +136,62 @@ class Stream:
             if not self._nodes:
                 return None
             nodes, inputs = self._nodes, self._inputs
-            asked = [made for each in self._results if (made := each()) is not None]
+            held = [made for each in self._results if (made := each()) is not None]
             known = Known({}, tuple(self._specs), self._numbers)
             self._clear()
-            tasks = self._tasks(nodes, inputs, known.specs, tuple([x.place for x in asked]))
+            tasks = self._tasks(nodes, inputs, known.specs, tuple([x.place for x in held]))
             used = {value for step, _ in tasks for value in takes(step)}
             known.values.update({place: item for place, item, _ in inputs if place in used})
             inputs.clear()
-            lost: Failed | None = None
-            failed: list[Exception] = []
+            missing: Failed | None = None
+            errors: list[Exception] = []
             try:
                 for step, ended in tasks:
-                    self._run(step, known, failed)
+                    self._run(step, known, errors)
                     for value in ended:
                         del known.values[value]
             except BaseException as error:
-                # An interrupt is over once it is raised; who asks later is told what became of it.
-                lost = Failed(error if isinstance(error, Exception) else _interrupted(error))
+                # Who reads a result later gets an error that says so, not the interrupt once more.
+                missing = Failed(error if isinstance(error, Exception) else _interrupted(error))
                 raise
             finally:
-                for made in asked:
-                    made.value, made.stream = known.values.get(made.place, lost), None
+                for made in held:
+                    made.value, made.stream = known.values.get(made.place, missing), None
                 known.values.clear()  # the traceback would keep these arrays
-            return next(iter(failed), None)
+            return next(iter(errors), None)
 
     def _tasks(
-        self, nodes: Sequence[Node], inputs: Sequence[Any], specs: Any, asked: tuple[int, ...]
+        self, nodes: Sequence[Node], inputs: Sequence[Any], specs: Any, held: tuple[int, ...]
     ) -> Tasks:
-        """What runs in which order, planned now where no such ops waited before.
+        """The plan of such ops, which is made when they wait for the first time.
 
-        They are known by what they take but for their numbers, by what is asked for, and by which
-        inputs nobody else has any more.
+        Its key is all that they take but the values of numbers, the results that somebody holds,
+        and the inputs that nobody else holds any more.
         """
         calls = tuple([(n.op, *map(_key, (*n.operands, *n.attributes))) for n in nodes])
         owned = tuple([place for place, _, holder in inputs if holder() is None])
-        plans, key = self._plans, (calls, specs, asked, owned)
-        found = plans.kept.get(key)
-        if found is None:
-            wanted = {*asked}
+        plans, key = self._plans, (calls, specs, held, owned)
+        tasks = plans.kept.get(key)
+        if tasks is None:
+            wanted = {*held}
             live = needed(nodes, wanted)
             steps = planned(live, specs, wanted, frozenset(owned)).steps
             last = last_uses(steps)
-            found = tuple(
+            tasks = tuple(
                 (step, tuple({v for v in (*takes(step), *gives(step)) if last[v] == at} - wanted))
                 for at, step in enumerate(steps)
             )
             if len(plans.kept) >= _MOST_PLANS:
                 plans.kept.clear()
-            plans.kept[key] = found
+            plans.kept[key] = tasks
             plans.made += 1
-        return found
+        return tasks
 
-    def _run(self, step: Step, known: Known, failed: list[Exception]) -> None:
-        """Run a step; what an op would have given that fails is ``Failed``."""
-        values, own = known.values, None
-        lost = next((values[v] for v in takes(step) if type(values[v]) is Failed), None)
-        if lost is None:
+    def _run(self, step: Step, known: Known, errors: list[Exception]) -> None:
+        """Run a step; the results of an op that fails, or takes such results, are ``Failed``."""
+        values, new = known.values, None
+        failed = next((values[v] for v in takes(step) if type(values[v]) is Failed), None)
+        if failed is None:
             try:
                 if self._plans.check and isinstance(step, Fused):
                     self._compare(step, known)
@@ -201,22 +201,22 @@ class Stream:
                 raise
             except Exception as error:
                 error.__context__ = None
-                own = error.with_traceback(None)  # frames would keep arrays
-        if isinstance(step, Fused):  # those of its ops run that can
-            inside, before = known._replace(values=dict(values)), len(failed)
+                new = error.with_traceback(None)  # frames would keep arrays
+        if isinstance(step, Fused):  # its ops one by one, as some may not need what failed
+            inside, before = known._replace(values=dict(values)), len(errors)
             for node in step.nodes:
-                self._run(node, inside, failed)
+                self._run(node, inside, errors)
             values.update({value: inside.values[value] for value in gives(step)})
-            if own is not None and len(failed) == before:
-                self._plans.fallbacks.note(own, self._device, check=self._plans.check)
+            if new is not None and len(errors) == before:
+                self._plans.fallbacks.note(new, self._device, check=self._plans.check)
             return
-        if own is not None:
-            lost = Failed(own)
-            failed.append(own)
-        values.update(dict.fromkeys(step.results, lost))
+        if new is not None:
+            failed = Failed(new)
+            errors.append(new)
+        values.update(dict.fromkeys(step.results, failed))
 
     def _compare(self, fused: Fused, known: Known) -> None:
-        """Run a program beside its ops."""
+        """Raise where a program gives other bits than its ops."""
         inside = known._replace(values=dict(known.values))
         run_steps(fused.nodes, inside)
         try:
@@ -224,11 +224,11 @@ class Stream:
         except Exception as error:
             raise self._plans.fallbacks.disagreement(error) from error
         if found is not None:
-            raise program_parts("fusion", "a program parts from its ops", found)
+            raise program_parts("fusion", "a program differs from its ops", found)
 
 
-def there(item: Deferred) -> Any:
-    """Return a primitive of the device inside that waits no more; or raise what it failed with."""
+def value_of(item: Deferred) -> Any:
+    """Return the primitive of the device inside, once its op ran; or raise the error of that."""
     if type(item.value) is Failed:
         raise item.value.error.with_traceback(None)
     return item.value
