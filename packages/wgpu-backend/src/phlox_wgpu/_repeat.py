@@ -1,4 +1,4 @@
-"""Functions of ops that run again and again: their dispatches, handed over without the ops."""
+"""Functions of ops that run again and again: their dispatches are repeated without the ops."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from ._cache import Recent
 from ._runtime import GpuDevice
 from ._tape import Noted, Tape
 
-_KEPT = 8  # layouts of the operands of one function
-_MOST_SCRATCH = 1 << 26  # bytes held for one function; the kernels of a larger one take longer
+_KEPT = 8  # scripts of one function, by layouts of its operands
+_MOST_SCRATCH = 1 << 26  # bytes for one function: kernels on more take longer than the ops' Python
 
 
 class _Result(NamedTuple):
-    """An array to give: the place of its buffer among operands, new ones and kept ones."""
+    """A result of a script: which storage it shows, and how."""
 
-    place: int
+    place: int  # of its storage in the row of those of operands, new ones and kept ones
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
     dtype: DType
-    newest: bool  # of its storage: the next call may write it
+    newest: bool  # of the arrays that show its storage: the next `append_at` may write there
 
     def over(self, storages: Sequence[Storage]) -> GpuArray:
         return GpuArray(storages[self.place], self.shape, self.strides, self.offset, self.dtype)
 
 
 class _Script(NamedTuple):
-    """What to do for operands of one layout.
+    """How to do again what a function did for operands of one layout.
 
     Attributes:
-        turn: of the scratch buffers that it binds.
+        generation: of the scratch buffers that it binds; those of an earlier one are gone.
         run: the dispatches.
-        new: the sizes of the buffers that results need.
-        kept: storages that results show, the same each time.
-        results: what to give.
-        held: what the dispatches use and nobody else may hold.
+        new: the sizes in bytes of the buffers that are made for results in each call.
+        kept: storages that results show in each call, as no dispatch writes them.
+        results: what the function returns.
+        held: storages that the dispatches bind, which might be freed otherwise.
     """
 
-    turn: int
+    generation: int
     run: Any
     new: tuple[int, ...]
     kept: tuple[Storage, ...]
@@ -56,7 +56,7 @@ class _Script(NamedTuple):
 
 @final
 class _Known:
-    """What is known of operands of one layout."""
+    """The script for operands of one layout; ``refused`` where there can be none."""
 
     script: _Script | None = None
     refused: bool = False
@@ -64,7 +64,7 @@ class _Known:
 
 @final
 class Repeated:
-    """Runs a function of arrays; what it dispatched for one layout is noted, and then repeated."""
+    """A function of arrays: the first call for a layout notes dispatches, later ones repeat them."""
 
     def __init__(self, device: GpuDevice, run: Run) -> None:
         """Keep the function."""
@@ -73,7 +73,7 @@ class Repeated:
         self._known: Recent[Any, _Known] = Recent(_KEPT)
 
     def __call__(self, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
-        """Run the function, or do what it did."""
+        """Run the function, or repeat its dispatches."""
         first: dict[Storage, int] = {}
         key = tuple(
             [
@@ -83,7 +83,7 @@ class Repeated:
         )
         with self._device.lock:
             known = self._known.get(key) or self._known.find(key, _Known)
-            # Inside of another one the ops run, so that it notes them.
+            # While another function is noted, the ops run, so that its tape gets their dispatches.
             if not known.refused and self._device.tape is None:
                 return self._again(known, operands)
         return self._run(operands)
@@ -94,19 +94,20 @@ class Repeated:
             return self._noted(known, operands)
         storages = [x.storage for x in operands]
         storages += [device.storage(nbytes) for nbytes in script.new]
-        if script.turn != device.scratch.turn:  # memory was short, now or before
+        # Short memory clears scratch buffers, also in the lines above.
+        if script.generation != device.scratch.generation:
             return self._noted(known, operands)
         table = [storage.buffer for storage in storages]
         device.record_again(script.run, table, script.held)
         storages += script.kept
         results = tuple([result.over(storages) for result in script.results])
-        for result, made in zip(script.results, results, strict=True):
-            if result.newest:
-                made.storage.newest = ref(made)
+        for planned, array in zip(script.results, results, strict=True):
+            if planned.newest:
+                array.storage.newest = ref(array)
         return results
 
     def _noted(self, known: _Known, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
-        """Run the function and note how to do it again."""
+        """Run the function, and note how to repeat it."""
         device = self._device
         device.tape = tape = Tape()
         try:
@@ -121,31 +122,31 @@ class Repeated:
 def _script(
     device: GpuDevice, tape: Tape, operands: Sequence[GpuArray], results: Sequence[GpuArray]
 ) -> _Script | None:
-    """Return how to do again what a tape has; None where that would not be the same, or large."""
+    """Return a script of a tape; None where repeating would differ, or take much memory."""
     places: dict[Storage, int] = {}
     for place, x in enumerate(operands):
         places.setdefault(x.storage, place)
-    own = tape.made - tape.filled  # what the dispatches wrote
-    writes = {s for one in tape.noted for s in one.storages[len(one.storages) - one.written :]}
+    local = tape.made - tape.filled  # made by the function, with nothing from the host in them
+    written = {s for one in tape.noted for s in one.storages[len(one.storages) - one.written :]}
     rooms = {x.storage for x in operands if x.storage.newest}  # `append_at` writes its operand
-    if not tape.whole or not writes <= own | rooms:
+    if not tape.whole or not written <= local | rooms:
         return None
     shown = list(dict.fromkeys(r.storage for r in results if r.storage not in places))
-    new = [storage for storage in shown if storage in own]
-    kept = [storage for storage in shown if storage not in own]
+    new = [storage for storage in shown if storage in local]
+    kept = [storage for storage in shown if storage not in local]
     places |= {storage: len(operands) + n for n, storage in enumerate([*new, *kept])}
-    slots, sizes = _slots(tape.noted, own - {*new})
+    slots, sizes = _slots(tape.noted, local - {*new})
     if sum(sizes) > _MOST_SCRATCH:
         return None
     scratch = device.scratch.take(sizes, device.storage)
-    anew = {storage: place for storage, place in places.items() if storage not in {*kept}}
-    bound = {storage: scratch[slot] for storage, slot in slots.items()} | anew
+    by_call = {storage: place for storage, place in places.items() if storage not in {*kept}}
+    bound = {storage: scratch[slot] for storage, slot in slots.items()} | by_call
     noted = [
         (one.pipeline, [bound.get(s, s.buffer) for s in one.storages], one.params, one.grid)
         for one in tape.noted
     ]
     return _Script(
-        turn=device.scratch.turn,
+        generation=device.scratch.generation,
         run=device.script(noted),
         new=tuple(storage.buffer.nbytes for storage in new),
         kept=tuple(kept),
@@ -158,25 +159,25 @@ def _script(
 
 
 def _slots(noted: Sequence[Noted], inner: set[Storage]) -> tuple[dict[Storage, int], list[int]]:
-    """Give each inner storage a slot, one slot to several that are not used at the same time.
+    """Give each inner storage a slot; several that are never in use together get the same one.
 
     Returns:
-        The slots, and the size of each.
+        The slot of each storage, and the size in bytes of each slot.
     """
     last = {s: place for place, one in enumerate(noted) for s in one.storages}
     slots: dict[Storage, int] = {}
     sizes: list[int] = []
     free: defaultdict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(noted):
-        mine = [s for s in dict.fromkeys(one.storages) if s in inner]
-        for storage in mine:
+        used = [s for s in dict.fromkeys(one.storages) if s in inner]
+        for storage in used:
             if storage not in slots:
                 size = storage.buffer.nbytes
                 if not free[size]:
                     free[size].append(len(sizes))
                     sizes.append(size)
                 slots[storage] = free[size].pop()
-        for storage in mine:
+        for storage in used:
             if last[storage] == place:
                 free[storage.buffer.nbytes].append(slots[storage])
     return slots, sizes

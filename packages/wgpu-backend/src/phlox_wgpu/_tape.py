@@ -1,4 +1,4 @@
-"""What the runtime notes of the kernels that run, so that they can run again without the ops."""
+"""Notes of the kernels that run, so that they can run again without the ops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._engine import Buffer, Pipeline
 
 
 class Noted(NamedTuple):
-    """A dispatch: what it binds, of which the last ``written`` are outputs, and its numbers."""
+    """A dispatch: what it binds, of which it writes the last ``written``, and its parameters."""
 
     pipeline: Pipeline
     storages: tuple[Storage, ...]
@@ -27,10 +27,10 @@ class Tape:
     """What happened on a device while one function ran under its lock.
 
     Attributes:
-        noted: the dispatches, in order. They hold their buffers, so that none is used twice.
+        noted: the dispatches, in order. They hold their buffers, so that the pool reuses none.
         made: the storages that were taken from the pool.
         filled: those of them that got their content from the host.
-        whole: False when the host read something, of which the rest may depend.
+        whole: False once the host read something, as what followed may depend on the values.
     """
 
     noted: list[Noted] = field(default_factory=list)
@@ -54,20 +54,20 @@ class Tape:
 
 @final
 class Scratch:
-    """Buffers for what lives only inside of a repeated function; all such functions share them.
+    """Buffers for values that no repeated function returns; all such functions share them.
 
-    One queue runs everything in order, so what one leaves in them is used when the next one runs.
+    One queue runs everything in order: when a function writes them, those before it are done.
     """
 
     def __init__(self) -> None:
         """Hold nothing."""
-        self.turn = 0  # of clearing: buffers of an earlier turn are gone
+        self.generation = 0  # how often they were cleared
         self._held: dict[int, list[Storage]] = {}
         self._taking: list[Storage] = []
 
     def take(self, sizes: Sequence[int], make: Callable[[int], Storage]) -> list[Buffer]:
-        """Return a buffer for each size class, no two the same."""
-        found: list[Buffer] = []
+        """Return a buffer for each of the sizes, no two the same."""
+        buffers: list[Buffer] = []
         used: Counter[int] = Counter()
         self._taking = taking = []
         for size in sizes:
@@ -75,14 +75,14 @@ class Scratch:
                 made = make(size)  # may clear, where memory is short
                 self._held.setdefault(size, []).append(made)
             taking.append(self._held[size][used[size]])
-            found.append(taking[-1].buffer)
+            buffers.append(taking[-1].buffer)
             used[size] += 1
         self._taking = []
-        return found
+        return buffers
 
     def clear(self) -> None:
         """Give all buffers back to the pool but those that are being taken."""
-        self.turn += 1
+        self.generation += 1
         self._held = {}
         for storage in self._taking:
             self._held.setdefault(storage.buffer.nbytes, []).append(storage)
