@@ -9,6 +9,7 @@ from typing import Any
 
 import phlox as px
 from phlox import nn
+from phlox_nn.generation.compiled import with_compiled_layers
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation
 
@@ -17,11 +18,12 @@ def main(path: str) -> None:
     """Answer until the input ends."""
     began = perf_counter()
     model: Any = nn.models.load(path, px.Cpu()).with_training(False).freeze()
+    steps = with_compiled_layers(model, lambda function: px.compile(function))
     print(json.dumps({"load": perf_counter() - began}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
         print(
-            json.dumps(score(model, asked) if "rows" in asked else answer(model, asked)), flush=True
+            json.dumps(score(model, asked) if "rows" in asked else answer(steps, asked)), flush=True
         )
 
 

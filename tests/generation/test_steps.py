@@ -10,6 +10,7 @@ import pytest
 
 import phlox as px
 from phlox import Cpu, Numpy, Wgpu, nn
+from phlox_nn.generation.compiled import with_compiled_layers
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, Place, step_in_room
 
@@ -21,13 +22,30 @@ MADE = {
     # A window shorter than the text, and fewer positions than a room would have.
     "llama": nn.models.LlamaConfig(61, 104, 16, 2, 4, 2, d_ff=32, window=9),
 }
+DECODERS = {
+    "experts": MADE["llama"].replace(experts=3, expert_layers=(True, False)),
+    "gemma": nn.models.LlamaConfig(
+        *(61, 104, 16, 4, 4, 2),
+        d_ff=32,
+        window=9,
+        sliding=(True, False) * 2,
+        local_theta=99.0,
+        from_one=True,
+        both_norms=True,
+        head_norms=True,
+        score_cap=5.0,
+        tied=True,
+    ),
+    "llama": MADE["llama"],
+    "phi": MADE["llama"].replace(fused=True, rotary_share=0.5),
+}
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def model(name: str = "gpt") -> nn.models.CausalModel:
     """A small decoder whose choices are not all alike."""
     px.seed(77)
-    made: Any = MADE[name].init(Cpu())
+    made: Any = (MADE | DECODERS)[name].init(Cpu())
     return made.map(lambda _, p: p.with_value(p.value * 8) if p.value.ndim == 2 else p)
 
 
@@ -69,6 +87,28 @@ def test_the_same_tokens_come_op_by_op_compiled_and_from_the_whole_text(
         draw = px.asarray(numbers[:, i])
         whole.append(rules.chosen(logits, draw, px.asarray(seen)).item())
     assert whole[len(TEXT) :] == got
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_compiled_layers_are_recorded_once_and_give_the_same_tokens(name: str) -> None:
+    given, made = model(name), []
+
+    def noted(function: Any) -> Any:
+        made.append(px.compile(function))
+        return made[-1]
+
+    by_layer = with_compiled_layers(given, noted)
+    for texts in ([TEXT], [TEXT, TEXT[4:]]):
+        want = following(given, texts, RULES[1], 3, 40)
+        assert len(set(want[0].tolist())) > 3
+        assert np.array_equal(following(by_layer, texts, RULES[1], 3, 40), want)
+    assert [each.versions for each in made] == [2, 2]  # of one text, and of two
+    assert [each.fallbacks for each in made] == [0, 0]
+
+
+def test_a_model_of_other_layers_stays_as_it_is() -> None:
+    given = model("gpt")
+    assert with_compiled_layers(given, px.compile) is given
 
 
 @pytest.mark.parametrize("device", [Cpu(), Wgpu()], ids=repr)

@@ -182,7 +182,7 @@ class Batch:
             self._pause(row)
         tokens = self._model._rows([row.tokens[-1:] for row in rows])
         caches = [row.generation.cache for row in rows]
-        logits, kept = self._model._inference.extend_each(tokens, caches)
+        logits, kept = self._model._by_step.extend_each(tokens, caches)
         chosen = [self._chosen(row, logits[i : i + 1, -1]) for i, row in enumerate(rows)]
         for row, cache, token in zip(rows, kept, concat(chosen, axis=0).tolist(), strict=True):
             row.generation.take(cache, row.generation.length + 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, Unpack, overload
 
 import numpy as np
 
+from phlox_nn.generation.compiled import with_compiled_layers
 from phlox_nn.generation.held import check_bits
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, step_in_room
@@ -56,7 +57,8 @@ class LanguageModel:
             tokenizer: the ``Tokenizer`` that it was trained with.
             sampling: the rules of calls that say none; by default the likeliest token each time.
             ends: tokens that end a text, beside that of the tokenizer.
-            compile: whether a step is one compiled function over a cache of fixed size.
+            compile: whether a step is one compiled function over a cache of fixed size. Otherwise
+                the layers of decoders of the Llama family are, after some tokens.
             cache_bits: 8 for keys and values in integers of 8 bits, a scale for each position and
                 head, which are nearly those of floats; None for floats.
 
@@ -189,7 +191,13 @@ class LanguageModel:
         return self._generation()
 
     def _generation(self, pads: Any = None) -> Generation:
-        return Generation(self._inference, pads=pads, bits=self._bits, rolls=not self._compile)
+        return Generation(self._by_step, pads=pads, bits=self._bits, rolls=not self._compile)
+
+    @cached_property
+    def _by_step(self) -> CausalModel:
+        """The model as steps call it."""
+        model = self._inference
+        return model if self._compile else with_compiled_layers(model, _compiled)
 
     def answer(
         self,
@@ -271,9 +279,13 @@ class LanguageModel:
 
 @lru_cache(maxsize=16)
 def _compiled_step(sampling: Sampling) -> Any:
-    from phlox_fusion import compile as compiled  # noqa: PLC0415 - slow, and an option alone needs it
+    return _compiled(partial(step_in_room, sampling))
 
-    return compiled(partial(step_in_room, sampling))
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    from phlox_fusion import compile as compiled  # noqa: PLC0415 - slow, and long answers alone need it
+
+    return compiled(function)
 
 
 def load(

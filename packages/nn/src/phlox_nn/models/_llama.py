@@ -18,7 +18,7 @@ from ..param.param import Param
 from ._causal import Caches, CausalModel, check_length
 from ._experts import Gate, LlamaExperts, LlamaMlp
 from ._parts import SMALL, ModelConfig, by_table, small_linear, without_heads
-from ._views import AnyView, Call, Looks, Rotaries, each_view, view
+from ._views import AnyView, Call, Looks, Rotaries, each_view, turned, view
 
 
 class LlamaConfig(ModelConfig):
@@ -248,19 +248,17 @@ class LlamaAttention(Module):
     k_norm: LlamaNorm | None
     settings: LlamaConfig
 
-    def forward(self, x: Tensor[Float], cache: Any, view: AnyView) -> tuple[Tensor[Float], Any]:
-        """Map (N, length, d) to the same shape, and to keys and values of all so far."""
-        s = self.settings
+    def forward(
+        self, x: Tensor[Float], cosines: Tensor[Float], sines: Tensor[Float]
+    ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
+        """Map (N, length, d) to queries, keys and values, (N, heads, length, d_head)."""
         query, key, value = self._heads(x)
         if self.q_norm is not None and self.k_norm is not None:
             query, key = self.q_norm(query), self.k_norm(key)
-        new = KeyValues(view.turned(key), value)
-        how = {"scale": s.query_scale, "softcap": s.score_cap}
-        found, seen = view.found(view.turned(query), new, cache, how)
-        return self.o_proj(without_heads(found)), seen
+        return turned(query, cosines, sines), turned(key, cosines, sines), value
 
     def _heads(self, x: Tensor[Float]) -> list[Tensor[Float]]:
-        """Queries, keys and values, (N, heads, length, d_head)."""
+        """The same before positions turn them."""
         s = self.settings
         heads = (s.n_heads, s.n_heads_kv or s.n_heads, s.n_heads_kv or s.n_heads)
         if self.qkv_proj is None:
@@ -290,13 +288,32 @@ class LlamaLayer(Module):
 
     def forward(self, x: Tensor[Float], cache: Any, view: AnyView) -> tuple[Tensor[Float], Any]:
         """Map (N, length, d) to the same shape, and to keys and values of all so far."""
+        query, key, value = self.asks(x, view.cosines, view.sines)
+        found, seen = self.finds(query, KeyValues(key, value), cache, view)
+        return self.gives(x, found), seen
+
+    def asks(
+        self, x: Tensor[Float], cosines: Tensor[Float], sines: Tensor[Float]
+    ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
+        """Return queries, keys and values."""
+        return self.self_attn(self.input_layernorm(x), cosines, sines)
+
+    def finds(
+        self, query: Tensor[Float], new: KeyValues, cache: Any, view: AnyView
+    ) -> tuple[Tensor[Float], Any]:
+        """Return what queries find, and keys and values of all so far."""
+        s = self.self_attn.settings
+        return view.found(query, new, cache, {"scale": s.query_scale, "softcap": s.score_cap})
+
+    def gives(self, x: Tensor[Float], found: Tensor[Float]) -> Tensor[Float]:
+        """Map x to the same shape by what was found."""
         before, after = self.pre_feedforward_layernorm, self.post_feedforward_layernorm
-        found, seen = self.self_attn(self.input_layernorm(x), cache, view)
+        found = self.self_attn.o_proj(without_heads(found))
         if before is None or after is None:
             x = x + found
-            return x + self.mlp(self.post_attention_layernorm(x)), seen
+            return x + self.mlp(self.post_attention_layernorm(x))
         x = x + self.post_attention_layernorm(found)
-        return x + after(self.mlp(before(x))), seen
+        return x + after(self.mlp(before(x)))
 
 
 class LlamaBody(Module):

@@ -65,10 +65,6 @@ class View(NamedTuple):
     hidden: Tensor[Bool] | None
     is_causal: bool
 
-    def turned(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Turn column i with column i + half, and leave those behind as they are."""
-        return _turned(x, self.cosines, self.sines)
-
     def found(
         self, query: Tensor[Float], new: KeyValues, cache: KeyValues | None, how: Any
     ) -> tuple[Tensor[Float], KeyValues]:
@@ -91,10 +87,6 @@ class EachView(NamedTuple):
     cosines: Tensor[Float]
     sines: Tensor[Float]
     window: int | None
-
-    def turned(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Turn column i with column i + half, and leave those behind as they are."""
-        return _turned(x, self.cosines, self.sines)
 
     def found(
         self, query: Tensor[Float], new: KeyValues, cache: Any, how: Any
@@ -148,7 +140,8 @@ def _whole(sines: Tensor[Float], cosines: Tensor[Float]) -> tuple[Tensor[Float],
     return concat((cosines, cosines), axis=-1), concat((-sines, sines), axis=-1)
 
 
-def _turned(x: Tensor[Float], cosines: Tensor[Float], sines: Tensor[Float]) -> Tensor[Float]:
+def turned(x: Tensor[Float], cosines: Tensor[Float], sines: Tensor[Float]) -> Tensor[Float]:
+    """Return x (N, heads, length, d), column i turned with column i + half; others stay."""
     size = cosines.shape[-1]
     half = size // 2
     pairs = x if size == x.shape[-1] else x[..., :size]
