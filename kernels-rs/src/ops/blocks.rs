@@ -23,7 +23,7 @@ use crate::ops::contraction::{Call, Epilogue, Gemm, Matrix, multiply};
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use crate::vectorize;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 use forms::{Form, PART, SHARE};
 use stored::Stored;
 

@@ -37,7 +37,7 @@ impl Rows {
         Self { parts, size: (rows, count) }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, target_arch = "x86_64"))]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
