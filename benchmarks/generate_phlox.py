@@ -13,6 +13,8 @@ from phlox_nn.generation.compiled import with_compiled_layers
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation
 
+GREEDY = Sampling(temperature=0)
+
 
 def main(path: str) -> None:
     """Answer until the input ends."""
@@ -32,7 +34,7 @@ def answer(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
     text: Any = px.asarray([asked["text"]], device=px.Cpu())
     count = asked["count"]
     began = perf_counter()
-    steps = Generation(model).tokens(text, Sampling(temperature=0), numbers_of(0, 1, count))
+    steps = Generation(model).tokens(text, GREEDY, numbers_of(0, 1, count, GREEDY))
     tokens = [int(next(steps).item())]
     read = perf_counter() - began
     began = perf_counter()

@@ -106,6 +106,21 @@ def test_compiled_layers_are_recorded_once_and_give_the_same_tokens(name: str) -
     assert [each.fallbacks for each in made] == [0, 0]
 
 
+def test_a_long_text_goes_on_alike_where_its_keys_have_room_and_in_rooms() -> None:
+    for texts in ([TEXT * 7], [TEXT * 7, TEXT]):
+        want = following(model(), texts, RULES[1], 3, 9, compiled=compiled)
+        assert len(set(want[0].tolist())) > 3
+        assert np.array_equal(following(model(), texts, RULES[1], 3, 9), want)
+
+
+def test_what_draws_nothing_gets_no_numbers_and_goes_on_alike() -> None:
+    greedy = Sampling(temperature=0.0)
+    assert not numbers_of(3, 2, 5, greedy).any()
+    assert np.array_equal(numbers_of(3, 2, 5, RULES[1]), numbers_of(3, 2, 5))
+    with pytest.raises(px.ArgumentError, match="not a seed for each text"):
+        numbers_of([3], 2, 5, greedy)
+
+
 def test_a_model_of_other_layers_stays_as_it_is() -> None:
     given = model("gpt")
     assert with_compiled_layers(given, px.compile) is given

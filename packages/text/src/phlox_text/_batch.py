@@ -100,7 +100,7 @@ class Batch:
         """
         self._model._rows([whole])
         writing, count, sampling = self._model._begun(len(whole), rules)
-        numbers = numbers_of(rules.get("seed"), 1, count)
+        numbers = numbers_of(rules.get("seed"), 1, count, sampling)
         row = Row(whole, sampling, numbers, self._model.start(), writing)
         self._rows.append(row)
         return row

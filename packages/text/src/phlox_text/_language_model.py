@@ -211,7 +211,7 @@ class LanguageModel:
         writing, count, sampling = self._begun(len(whole), rules)
         rows = self._rows([new])
         before = self._rows([whole]) if sampling.looks_back else None
-        numbers = numbers_of(rules.get("seed"), 1, count)
+        numbers = numbers_of(rules.get("seed"), 1, count, sampling)
         made = generation.tokens(rows, sampling, numbers, before=before, compiled=self._compiled())
         return Answer(writing, made, len(whole), at_end)
 
@@ -225,7 +225,7 @@ class LanguageModel:
         _, count, sampling = begun[0]
         writings = [writing for writing, _, _ in begun]
         rows = self._rows([[0] * (longest - len(text)) + text for text in texts])
-        numbers = numbers_of(rules.get("seed"), len(texts), count)
+        numbers = numbers_of(rules.get("seed"), len(texts), count, sampling)
         generation = self._generation(pads)
         for new in generation.tokens(rows, sampling, numbers, compiled=self._compiled()):
             for writing, token in zip(writings, new.tolist(), strict=True):

@@ -205,6 +205,7 @@ class Generation:
             compiled: gives ``step_in_room`` of a sampling as a compiled function; None for steps
                 that call op after op.
         """
+        is_long = not self.length and text.shape[1] >= _MANY
         logits = self.read(text)
         seen = None
         if sampling.looks_back:
@@ -215,12 +216,25 @@ class Generation:
         if compiled is not None:
             yield from self._in_rooms(new, seen, draws, partial(compiled(sampling), self._model))
             return
+        if is_long and draws.shape[1] > 1:
+            self._make_room()
+            text.device.trim()  # what keys and values were in before
         for i in range(1, draws.shape[1]):
             seen = None if seen is None else with_tokens(seen, new)
             new = sampling.chosen(self.read(new[:, None]), draws[:, i], seen).astype(text.dtype)
-            if i == 1 and text.shape[1] >= _MANY:
-                text.device.trim()  # what keys and values were in before there was room behind them
             yield new
+
+    def _make_room(self) -> None:
+        """Put keys and values where more fit behind them, so that only one layer has them twice."""
+        layers, self.cache = list(self.cache), None
+        try:
+            for i, kept in enumerate(layers):
+                if type(kept) is KeyValues:
+                    nothing = KeyValues(*(each[..., :0, :] for each in kept))
+                    layers[i] = nothing.extended(kept)
+                    kept.keys.device.trim()
+        finally:
+            self.cache = tuple(layers)
 
     def seen(self, tokens: Tensor[Int], words: int) -> Tensor[Bool]:
         """Return which tokens are in each text (N, length), as (N, words)."""

@@ -191,7 +191,7 @@ class CausalModel(Module):
         check_length(self, first.shape[1] + more - 1)
         if not more:
             return first
-        numbers = numbers_of(seed, first.shape[0], more)
+        numbers = numbers_of(seed, first.shape[0], more, sampling)
         following = Generation(self.with_training(False).freeze()).tokens(first, sampling, numbers)
         return concat((first, *(new[:, None] for new in following)), axis=-1)
 

@@ -31,6 +31,10 @@ class LlamaMlp(Module):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (…, d) to the same shape."""
+        return self.down_proj(self._gated(x))  # of many tokens what came before is gone by then
+
+    def _gated(self, x: Tensor[Float]) -> Tensor[Float]:
+        """What the gate lets through."""
         if self.gate_up_proj is None:
             maps: Any = self.gate_proj, self.up_proj
             gate, up = (each(x) for each in maps)
@@ -38,7 +42,7 @@ class LlamaMlp(Module):
             both = self.gate_up_proj(x)
             half = both.shape[-1] // 2
             gate, up = both[..., :half], both[..., half:]
-        return self.down_proj(_GATES[self.activation](gate, up))
+        return _GATES[self.activation](gate, up)
 
 
 class LlamaExperts(Module):
