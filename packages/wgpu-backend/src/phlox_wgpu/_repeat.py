@@ -64,7 +64,7 @@ class _Known:
 
 @final
 class Repeated:
-    """A function of arrays: the first call for a layout notes dispatches, later ones repeat them."""
+    """A function of arrays: a first call for a layout notes dispatches, later ones repeat them."""
 
     def __init__(self, device: GpuDevice, run: Run) -> None:
         """Keep the function."""

@@ -1,4 +1,4 @@
-"""Gradients on their way to other ranks: in buckets, which travel while the rest is computed."""
+"""The exchange of gradients with other ranks: buckets travel while a pass computes the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .places import Arrival
 from .small import Form, Forms, carried
 
 # Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network. Twice as
-# many where all gradients come at once, as nothing is left to travel behind.
+# many where all gradients come at once, as no computation is left to hide their way.
 LIMIT: Final = 1 << 21
 
 
@@ -27,18 +27,18 @@ class Sent(NamedTuple):
     """What a rank sends in a step besides gradients.
 
     Attributes:
-        there: by parameter 1 or 0, whether it has a gradient.
-        told: of its parts a tree, with texts for tensors.
-        flats: these, in one for each element type.
+        present: 1 or 0 by parameter: whether it has a gradient.
+        tree: the results of its parts, with texts in place of tensors.
+        flats: the elements of those tensors, one flat tensor for each element type.
     """
 
-    there: bytes
-    told: Any
+    present: bytes
+    tree: Any
     flats: list[Tensor[Any]]
 
 
-class Found(NamedTuple):
-    """What all ranks sent: what it looks like, the numbers, and flat tensors or arrays."""
+class Gathered(NamedTuple):
+    """What all ranks sent, a row for each: its form, its numbers, its flat tensors or arrays."""
 
     forms: list[Form]
     numbers: list[list[Any]]
@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 def plan_of(weights: Sequence[Param], *, at_once: bool) -> BucketPlan:
-    """Return which gradients travel together; all of them may come at once, behind the pass."""
+    """Return the plan of buckets; larger ones if all gradients come at once, after the pass."""
     return BucketPlan(weights, LIMIT << at_once)
 
 
@@ -55,7 +55,7 @@ class Exchange:
     """Threads that read from the device, talk to other ranks and write; they start when needed.
 
     Attributes:
-        forms: of small values, which all ranks know.
+        forms: the forms of small values, which all ranks know.
     """
 
     def __init__(self, group: Group) -> None:
@@ -66,13 +66,13 @@ class Exchange:
         self._gpus: list[GpuExchange | None] = []
 
     def begin(self, does: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Call a function behind those that the thread of this name was given before."""
+        """Call a function in the thread of this name, after the calls that it was given before."""
         if does not in self._threads:
             self._threads[does] = ThreadPoolExecutor(1, thread_name_prefix=f"phlox-{does}")
         return self._threads[does].submit(function, *args)
 
     def room(self, number: int, held: Any) -> Any:
-        """Return memory for the sum of a bucket, the same in each step: new one costs time."""
+        """Return memory for the sum of a bucket, the same in each step: new memory costs time."""
         key = number, held.shape[1], held.dtype
         if key not in self._rooms:
             self._rooms[key] = np.empty(held.shape[1], held.dtype)
@@ -81,28 +81,28 @@ class Exchange:
     def rows(
         self, base: Backend, leaves: int, kinds: Kinds, arrive: Callable[[], Any]
     ) -> Rows | None:
-        """Return where GPUs add up buckets of these kinds themselves, if they can."""
+        """Return what adds up buckets of these kinds on the GPUs; None where the host has to."""
         if not self._gpus:
             arrive()  # as the ranks tell each other what they can
             self._gpus.append(gpu_exchange_of(self.group, base))
         shared = self._gpus[0]
-        # The sum of one leaf would be memory that the next step writes.
+        # With one leaf the sum would lie in memory that the next step writes.
         return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
 
-    def gathered(self, sent: Sent, buckets: Buckets, device: Backend | None) -> Found:
-        """Return what all ranks sent, behind all that was begun.
+    def gathered(self, sent: Sent, buckets: Buckets, device: Backend | None) -> Gathered:
+        """Return what all ranks sent, after all exchanges that were begun.
 
         Args:
-            sent: what this rank does.
+            sent: what this rank sends.
             buckets: its gradients.
-            device: where the tensors of all are wanted; None for arrays, where the host has them.
+            device: the device of the returned tensors; None for arrays of the host.
         """
         if buckets.rows is not None:
             assert self._gpus[0] is not None
             forms, words = self._told(sent, buckets, tensors=False)
-            there = self._gpus[0].carried(sent.flats, forms)
-            if there is not None:
-                return Found(forms, [numbers for numbers, _ in words], there)
+            tensors = self._gpus[0].carried(sent.flats, forms)
+            if tensors is not None:
+                return Gathered(forms, [numbers for numbers, _ in words], tensors)
             arrays = [flat.numpy() for flat in sent.flats]
             numbers = buckets.own_form(sent)[1]
             read = carried(self.group, forms, numbers, arrays)
@@ -113,10 +113,10 @@ class Exchange:
         flats: list[list[Any]] = [theirs for _, theirs in read]
         if device is not None:
             flats = [[asarray(x, device=device) for x in theirs] for theirs in flats]
-        return Found(forms, [numbers for numbers, _ in read], flats)
+        return Gathered(forms, [numbers for numbers, _ in read], flats)
 
     def _told(self, sent: Sent, buckets: Buckets, *, tensors: bool = True) -> tuple[Any, Any]:
-        """What it looks like that all ranks sent, and their numbers and arrays."""
+        """The forms of what all ranks sent, and their numbers and arrays."""
         own, numbers = buckets.own_form(sent)
         arrays = [flat.numpy() for flat in sent.flats] if tensors else None
         forms = self.forms.of_all(own, buckets.notes(own))
@@ -127,13 +127,13 @@ class Exchange:
 class Buckets:
     """The gradients of one step, which leave for the other ranks bucket by bucket.
 
-    Buckets are those of the parameters, so that all ranks send the same ones in one order, whatever
-    a rank has gradients of. Absent ones travel as minus zero, which changes no sum.
+    All ranks send the buckets of all parameters in one order, even if a rank lacks some gradients.
+    Those travel as minus zero, which changes no sum.
 
     Attributes:
-        there: which parameters have a gradient here.
-        rows: where GPUs add them up; None where the host does.
-        arrive: what meets the others before the first exchange.
+        present: 1 or 0 by parameter: whether this rank has its gradient.
+        rows: what adds up gradients on the GPUs; None where the host does.
+        arrive: meets the other ranks before the first exchange.
     """
 
     def __init__(
@@ -160,38 +160,38 @@ class Buckets:
         self._form: tuple[Form, list[Any]] | None = None
         self._announced = False
         self.rows = exchange.rows(inner.base, leaves, plan.kinds, arrive)
-        self.there = bytearray(len(plan))
+        self.present = bytearray(len(plan))
 
-    def ready(self, weights: Sequence[Tensor[Any]], sums: TreeSum[Any], behind: int) -> Ready:
-        """Return what the backward pass of the last part is told, so that buckets leave in it.
+    def ready(self, weights: Sequence[Tensor[Any]], sums: TreeSum[Any], empty: int) -> Ready:
+        """Return what the last part's backward pass calls as gradients are ready, to send buckets.
 
         Args:
             weights: values of all parameters, in their order.
             sums: gradients of the parts before it.
-            behind: how many empty parts come after it.
+            empty: how many empty parts come after it.
         """
-        found = []
+        calls = []
         for number, places in enumerate(self._plan.places):
             values = [weights[place] for place in places]
-            found.append((values, partial(self._last, number, values, sums, behind)))
-        return found
+            calls.append((values, partial(self._last, number, values, sums, empty)))
+        return calls
 
     def rest(self, weights: Sequence[Tensor[Any]], sums: TreeSum[Any]) -> None:
-        """Send what the parts of this rank gave, if no pass has."""
+        """Send the gradients of this rank's parts, if no pass has sent them."""
         if len(self._ready) < len(self._plan.places):
             parts = sums.parts()
             held = [None if g is None else [g.get(value) for value in weights] for _, g in parts]
-            self.send_all(self._plan.there(held), self._plan.rows(held))
+            self.send_all(self._plan.present(held), self._plan.rows(held))
 
-    def send_all(self, there: bytes, rows: Sequence[list[Row]]) -> None:
-        """Send all buckets that no pass has sent, of rows for each sum of this rank."""
-        self.there[:] = bytes(a | b for a, b in zip(self.there, there, strict=True))
+    def send_all(self, present: bytes, rows: Sequence[list[Row]]) -> None:
+        """Send the buckets that no pass has sent; they have a row for each sum of this rank."""
+        self.present[:] = bytes(a | b for a, b in zip(self.present, present, strict=True))
         for number, held in enumerate(rows):
             if number not in self._ready:
                 self._send(number, held)
 
     def _last(
-        self, number: int, values: list[Any], sums: TreeSum[Any], behind: int, grads: list[Any]
+        self, number: int, values: list[Any], sums: TreeSum[Any], empty: int, grads: list[Any]
     ) -> None:
         """Add the gradients of the last part to those of a bucket, and send it."""
         before = sums.parts()
@@ -199,15 +199,15 @@ class Buckets:
         for node, each in before:
             total.join(node, None if each is None else [each.get(value) for value in values])
         total.add(grads)
-        for _ in range(behind):
+        for _ in range(empty):
             total.add(None)
         held = [each for _, each in total.parts()]
         for k, place in enumerate(self._plan.places[number]):
-            self.there[place] |= any(each is not None and each[k] is not None for each in held)
+            self.present[place] |= any(each is not None and each[k] is not None for each in held)
         self._send(number, held)
 
     def _send(self, number: int, held: Sequence[Row]) -> None:
-        """Send a bucket when those before it were sent."""
+        """Send a bucket once those before it were sent."""
         whole, on = self._plan.whole, self._inner
         if self.rows is not None:
             self._ready[number] = [whole(number, row, on) for row in held]
@@ -216,7 +216,7 @@ class Buckets:
         self._ready[number] = [None if row is None else whole(number, row, on) for row in held]
         while (following := len(self._sent)) in self._ready and len(self._plan.places) > 1:
             rows = self._ready[following]
-            self._ready[following] = []  # those of this rank go with their last use
+            self._ready[following] = []  # so that the rows are freed after their last use
             begin = self._exchange.begin
             read = begin("read", self._read, following, rows)
             summed = begin("exchange", self._summed, following, read)
@@ -225,27 +225,27 @@ class Buckets:
     # What is small
 
     def own_form(self, sent: Sent) -> tuple[Form, list[Any]]:
-        """Return what this rank's small values look like, and its numbers."""
+        """Return the form of this rank's small values, and its numbers."""
         if self._form is None:
-            self._form = self._exchange.forms.of((sent.there, sent.told))
+            self._form = self._exchange.forms.of((sent.present, sent.tree))
         return self._form
 
     def announce(self, sent: Sent) -> None:
-        """Tell what small values look like with the arrival, before anything is sent."""
+        """Let this rank's arrival tell the others the form of its small values."""
         self._announced = self.arrive.announce(self._exchange.forms.note(self.own_form(sent)[0]))
 
     def notes(self, own: Form) -> list[int]:
-        """Return what all ranks told, with their arrival or now. All are in the same case."""
+        """Return the notes of all ranks, given as they arrived or now: the same for all ranks."""
         if self._announced:
             return self.arrive()
         self.arrive()
         return self.arrive.again(self._exchange.forms.note(own))
 
-    def found(self, there: bytes) -> tuple[list[Tensor[Any]], Layout]:
-        """Return the sums over all parts, a tensor for each bucket, and what is where.
+    def summed(self, present: bytes) -> tuple[list[Tensor[Any]], Layout]:
+        """Return the sums over all parts, a tensor for each bucket, and their layout.
 
         Args:
-            there: which parameters have a gradient on any rank.
+            present: 1 or 0 by parameter: whether any rank has its gradient.
         """
         if self.rows is not None:
             wholes = [
@@ -258,7 +258,7 @@ class Buckets:
             wholes = [asarray(self._summed(0, read), device=self._inner)]
         else:
             wholes = [each.result() for each in self._sent]
-        return wholes, self._plan.layout(there)
+        return wholes, self._plan.layout(present)
 
     def _summed(self, number: int, read: Future[Any]) -> Any:
         held = read.result()

@@ -42,7 +42,7 @@ from phlox_tensor.groups import (
 )
 from phlox_tensor.names import warn_user
 
-from .buckets import Buckets, Exchange, Found, Sent
+from .buckets import Buckets, Exchange, Gathered, Sent
 from .layout import BucketPlan, Row, added
 from .outputs import Outputs, joined_as, mean_of, weighted
 from .places import Arrival, checked_barrier, fingerprint
@@ -190,7 +190,7 @@ class DataParallel:
             )
 
     def buckets(self, plan: BucketPlan, leaves: int, place: str) -> Buckets:
-        """Return what carries the gradients of a step with so many parts, which all are at."""
+        """Return what exchanges the gradients of a step of so many parts; ``place`` says which."""
         arrive = Arrival(self.group, place)
         if group_over(self._device) is not None:
             arrive()  # the forward pass exchanges, too
@@ -199,7 +199,7 @@ class DataParallel:
     def met(
         self, shares: Sequence[Any], forward: Any, parts: list[Any], rows: int | None, scale: Any
     ) -> tuple[list[Any], list[PartResult | None]]:
-        """Return what parts give that meet in collectives, all of them at work at once.
+        """Return what parts give that meet in collectives, so that they have to run together.
 
         Args:
             shares: what computes a part, one for each of them.
@@ -211,12 +211,12 @@ class DataParallel:
         count, size = self.parts, self.group.size
         full = [rows is None or v * rows // count < (v + 1) * rows // count for v in range(count)]
         counts = [sum(full[v] for v in share_of(count, rank, size)) for rank in range(size)]
-        there = [k for k, part in enumerate(parts) if part is not None]
+        given = [k for k, part in enumerate(parts) if part is not None]
         calls = [
             partial(shares[k], forward, parts[k : k + 1], self.mine.start + k, scale, k)
-            for k in there
+            for k in given
         ]
-        found = dict(zip(there, Meeting(self.group, counts).run(calls), strict=True))
+        found = dict(zip(given, Meeting(self.group, counts).run(calls), strict=True))
         sums: TreeSum[Any] = TreeSum(self.mine.start, add=added)
         seen: list[PartResult | None] = []
         for k in range(len(parts)):
@@ -225,15 +225,15 @@ class DataParallel:
             seen.append(None if one is None else PartResult(*one))
         return [each for _, each in sums.parts()], seen
 
-    def gathered(self, sent: Sent, buckets: Buckets, *, tensors: bool = True) -> Found:
-        """Return what the parts of all ranks give besides gradients, behind those of this one.
+    def gathered(self, sent: Sent, buckets: Buckets, *, tensors: bool = True) -> Gathered:
+        """Return what the parts of all ranks give besides gradients.
 
-        As tensors they can be given to a compiled function; pieces of arrays cost less.
+        A compiled function takes it as tensors; as arrays it costs less.
         """
         return self._exchange.gathered(sent, buckets, self._inner if tensors else None)
 
     def joined(
-        self, model: Module, found: Found, own: list[Outputs]
+        self, model: Module, found: Gathered, own: list[Outputs]
     ) -> tuple[Updates, Outputs, Any]:
         """Return what all parts give together: updates of state, results, what to divide by.
 
@@ -266,8 +266,8 @@ class DataParallel:
         total: TreeSum[Any] = TreeSum()
         for part in parts:
             weight = None if part is None else part[2]
-            there = isinstance(weight, np.ndarray | Tensor)
-            total.add(self._tensor(weight) if there else weight)
+            held = isinstance(weight, np.ndarray | Tensor)
+            total.add(self._tensor(weight) if held else weight)
         whole = total.value()
         out: Outputs = {}
         small = full[0][1]
@@ -326,8 +326,8 @@ def states_of(model: Module) -> list[Param]:
     return [param for param in dict.fromkeys(model.param_list()) if param.role == "state"]
 
 
-def there_on_any(forms: Sequence[Form]) -> bytes:
-    """Return by parameter 1 or 0, whether any rank has its gradient."""
+def present_on_any(forms: Sequence[Form]) -> bytes:
+    """Return 1 or 0 by parameter: whether any rank has its gradient."""
     first, *others = [form.marks[0] for form in forms]
     return bytes(map(max, first, *others)) if others else bytes(first)
 
@@ -342,9 +342,9 @@ def sent_of(
         held: gradients by parameter for each sum of this rank.
         seen: what else its parts gave, None for empty ones.
     """
-    told, flats = marked([None if part is None else _small(part) for part in seen])
+    tree, flats = marked([None if part is None else _small(part) for part in seen])
     own = [part.out for part in seen if part is not None]
-    return plan.rows(held), Sent(plan.there(held), told, flats), own
+    return plan.rows(held), Sent(plan.present(held), tree, flats), own
 
 
 def _small(part: PartResult) -> tuple[list[list[Any]], dict[str, Any], Any]:

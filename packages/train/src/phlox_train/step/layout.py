@@ -1,4 +1,4 @@
-"""Which gradients travel together, and where each is in a bucket."""
+"""Which gradients are in which bucket, and where each of them is in it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from phlox_nn import Param
 from phlox_tensor import Backend, DType, Tensor, asarray, concat
 from phlox_tensor.groups import absent_of
 
-# By bucket the ids and shapes of what is in it, one after the other; no id is an absent gradient.
+# By bucket the ids and shapes of its gradients, in their order; an absent one has no id.
 Layout: TypeAlias = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
-# A sum of the gradients of a bucket: in one tensor; by parameter, where some are absent; or none.
+# A sum of gradients of a bucket: one tensor; a list by parameter, where some are absent; or None.
 Row: TypeAlias = "Tensor[Any] | list[Tensor[Any] | None] | None"
 
-_LAYOUTS: Final = 64  # that are kept: more come of parameters which each step uses others of
+_LAYOUTS: Final = 64  # kept; more come where each step uses other parameters
 
 
 class _Slot(NamedTuple):
@@ -30,15 +30,15 @@ class _Slot(NamedTuple):
 
 @final
 class BucketPlan:
-    """Buckets of the parameters of a model, so that all ranks send the same ones in one order.
+    """How parameters are dealt to buckets, so that all ranks send the same ones in one order.
 
     Attributes:
-        places: by bucket the numbers of its parameters.
-        kinds: by bucket the element type, and how many elements.
+        places: for each bucket the places of its parameters among all.
+        kinds: for each bucket its element type, and its number of elements.
     """
 
     def __init__(self, weights: Sequence[Param], limit: int) -> None:
-        """Deal parameters to buckets of about so many elements."""
+        """Deal parameters to buckets of at most ``limit`` elements, or of one larger parameter."""
         self._slots = [_Slot(each.id, each.shape, each.dtype) for each in weights]
         self.places = _buckets(self._slots, limit)
         self.kinds = tuple((self._slots[p[0]].dtype, self._size(p)) for p in self.places)
@@ -47,19 +47,19 @@ class BucketPlan:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def there(self, held: Sequence[list[Any] | None]) -> bytes:
-        """Return by parameter 1 or 0, whether some sum of this rank has its gradient."""
-        found = [each for each in held if each is not None]
-        return bytes(any(each[k] is not None for each in found) for k in range(len(self)))
+    def present(self, held: Sequence[list[Any] | None]) -> bytes:
+        """Return 1 or 0 by parameter: whether some sum of this rank has its gradient."""
+        sums = [each for each in held if each is not None]
+        return bytes(any(each[k] is not None for each in sums) for k in range(len(self)))
 
     def rows(self, held: Sequence[list[Any] | None]) -> list[list[Row]]:
-        """Return by bucket the sums of this rank, of which it has gradients by parameter."""
+        """Return by bucket the sums of this rank, which are given as gradients by parameter."""
         return [
             [_row(each and [each[p] for p in places]) for each in held] for places in self.places
         ]
 
     def whole(self, number: int, row: Row, device: Backend) -> Tensor[Any]:
-        """Return a row in one tensor, which is read from there at once."""
+        """Return a row as one tensor, which the host or another rank reads as it lies."""
         if isinstance(row, Tensor):
             return row
         places = self.places[number]
@@ -73,17 +73,19 @@ class BucketPlan:
         kind = slot.dtype.numpy
         return asarray(np.full(prod(slot.shape), absent_of(kind), kind), device=device)
 
-    def layout(self, there: bytes) -> Layout:
-        """Return what is where; the same object for the same gradients."""
-        found = self._layouts.get(there)
-        if found is None:
+    def layout(self, present: bytes) -> Layout:
+        """Return the layout of gradients that are present; the same object for the same ones."""
+        layout = self._layouts.get(present)
+        if layout is None:
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
-            found = self._layouts[there] = tuple(
-                tuple((self._slots[p].id if there[p] else "", self._slots[p].shape) for p in places)
+            layout = self._layouts[present] = tuple(
+                tuple(
+                    (self._slots[p].id if present[p] else "", self._slots[p].shape) for p in places
+                )
                 for places in self.places
             )
-        return found
+        return layout
 
     def _size(self, places: Sequence[int]) -> int:
         return sum(prod(self._slots[place].shape) for place in places)
@@ -97,25 +99,25 @@ def _row(grads: list[Any] | None) -> Row:
 
 
 def split(layout: Layout, tensors: Sequence[Tensor[Any]]) -> dict[str, Tensor[Any]]:
-    """Return gradients by the id of their parameter, out of buckets."""
-    found: dict[str, Tensor[Any]] = {}
+    """Return the gradients in buckets by the id of their parameter."""
+    gradients: dict[str, Tensor[Any]] = {}
     for bucket, tensor in zip(layout, tensors, strict=True):
         high = 0
         for key, shape in bucket:
             low, high = high, high + prod(shape)
             if key:
-                found[key] = tensor[low:high].reshape(shape)
-    return found
+                gradients[key] = tensor[low:high].reshape(shape)
+    return gradients
 
 
 def added(left: list[Any], right: list[Any]) -> list[Any]:
-    """Return sums of gradients by parameter, where None is absent."""
+    """Return the sums of gradients by parameter; None stands for an absent one."""
     pairs = zip(left, right, strict=True)
     return [a if b is None else b if a is None else a + b for a, b in pairs]
 
 
 def _buckets(slots: Sequence[_Slot], limit: int) -> list[list[int]]:
-    """Places in buckets of one element type, the last parameters first, as a backward pass goes."""
+    """Deal places to buckets of one element type, the last first, as a backward pass goes."""
     buckets: list[list[int]] = []
     open_: dict[Any, tuple[list[int], int]] = {}
     for place, slot in reversed([*enumerate(slots)]):

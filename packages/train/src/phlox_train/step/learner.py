@@ -31,7 +31,7 @@ from phlox_tensor.random import Generator, generator
 
 from .._elsewhere import NAMES
 from .batches import own_rows, parts_of, placed, recording, rows_of
-from .buckets import Buckets, Found, Sent, plan_of
+from .buckets import Buckets, Gathered, Sent, plan_of
 from .checks import require, require_group_for_shards, required_parts, required_schedule
 from .data_parallel import (
     CHECKED,
@@ -39,9 +39,9 @@ from .data_parallel import (
     PartResult,
     gradients_of,
     group_over,
+    present_on_any,
     sent_of,
     states_of,
-    there_on_any,
     weights_of,
 )
 from .draws import go_to
@@ -282,8 +282,8 @@ class Learner(Named, Generic[M]):
             sums, seen = self._over(forward, parts, mine.start, scale, buckets)
             buckets.rest([param.value for param in weights_of(self.model)], sums)
             return self._finish(parallel, buckets, *sent_of(plan, [], seen)[1:])
-        buckets.announce(sent)  # gradients are there at once
-        buckets.send_all(sent.there, gradients)
+        buckets.announce(sent)  # all gradients are there by now
+        buckets.send_all(sent.present, gradients)
         return self._finish(parallel, buckets, sent, own)
 
     def _plan(self, *, at_once: bool) -> BucketPlan:
@@ -376,9 +376,9 @@ class Learner(Named, Generic[M]):
         ranks: int | None = None,
     ) -> Outputs:
         """Step by what all ranks gave, or by its mean over so many; at times compare their bits."""
-        sent = sent._replace(there=bytes(buckets.there))
+        sent = sent._replace(present=bytes(buckets.present))
         found = parallel.gathered(sent, buckets, tensors=not self._plain)
-        sums, layout = buckets.found(there_on_any(found.forms))
+        sums, layout = buckets.summed(present_on_any(found.forms))
         form = (layout, ranks, *found.forms)
         make = partial(self._made_finish, parallel, layout, found.forms, ranks)
         finish = parallel.finishes.of(form, make)
@@ -394,7 +394,7 @@ class Learner(Named, Generic[M]):
 
         def finish(sums: Any, numbers: Any, flats: Any, own: list[Outputs]) -> Outputs:
             model = self.model
-            updates, out, total = parallel.joined(model, Found(forms, numbers, flats), own)
+            updates, out, total = parallel.joined(model, Gathered(forms, numbers, flats), own)
             self._apply_all(layout, sums, total if ranks is None else ranks, updates.params(model))
             return out
 
@@ -422,14 +422,14 @@ class Learner(Named, Generic[M]):
     def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
         """The gradients of all parts together, their outputs, and a number to divide by."""
         grads, seen = self._over(forward, parts, 0, scale)
-        there = [part for part in seen if part is not None]
+        full = [part for part in seen if part is not None]
         if self.microbatches == 1:
-            return grads.value(), there[0].out, 1.0
+            return grads.value(), full[0].out, 1.0
         total: TreeSum[Any] = TreeSum()
         for part in seen:
             total.add(None if part is None else part.weight)
         whole = total.value()
-        out = joined([part.out for part in there], [part.weight for part in there], whole)
+        out = joined([part.out for part in full], [part.weight for part in full], whole)
         if isinstance(whole, Tensor):  # of the function's own counting: it stays on the device
             return grads.value() / whole, out, 1.0
         return grads.value(), out, whole
