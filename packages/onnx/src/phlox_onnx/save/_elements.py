@@ -1,4 +1,4 @@
-"""How ops that take each element for itself are spelled."""
+"""How elementwise ops are spelled in ONNX."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def plain(op: str, **words: Any) -> Row:
 
 
 def operands(w: Writer, c: Call) -> list[str]:
-    """The inputs, numbers as constants of the type of the others."""
+    """The inputs; numbers become constants of the type of the others."""
     dtype = next((d for d in c.dtypes if d is not None and d.kind != "Bool"), None)
     dtype = dtype or next(d for d in c.dtypes if d is not None)
     return [i if isinstance(i, str) else w.number(i, dtype) for i in c.inputs]
 
 
 def logical(op: str, bitwise: str) -> Row:
-    """An op of truths, and one of bits."""
+    """The first op for bools, the second one for integers."""
     return lambda w, c: w.add(op if c.dtypes[0].kind == "Bool" else bitwise, operands(w, c))
 
 
 def _logaddexp(w: Writer, c: Call) -> Any:
-    """The larger one, and what the other adds; equal ones, infinite ones too, add log 2."""
+    """``max + log1p(exp(-|x - y|))``; for equal numbers, infinite ones too, ``max + log 2``."""
     names, dtype = operands(w, c), c.outs[0][1]
     off = w.add("Neg", [w.add("Abs", [w.add("Sub", names)])])
-    rest = _one_and(w, w.add("Exp", [off]), dtype)
+    rest = _log1p(w, w.add("Exp", [off]), dtype)
     rest = w.add("Where", [w.add("Equal", names), w.number(math.log(2), dtype), rest])
     return w.add("Add", [w.add("Max", names), rest])
 
@@ -48,7 +48,7 @@ def _where(w: Writer, c: Call) -> Any:
 
 
 def _expm1(w: Writer, c: Call) -> Any:
-    """By the tangent near 0, where ``exp(x) - 1`` loses its digits."""
+    """Near 0, where ``exp(x) - 1`` loses digits, ``2 t / (1 - t)`` with ``t = tanh(x / 2)``."""
     x, one = c.inputs[0], w.number(1, c.dtypes[0])
     half = w.add("Tanh", [w.add("Mul", [x, w.number(0.5, c.dtypes[0])])])
     near = w.add("Div", [w.add("Add", [half, half]), w.add("Sub", [one, half])])
@@ -56,8 +56,8 @@ def _expm1(w: Writer, c: Call) -> Any:
     return w.add("Where", [small, near, w.add("Sub", [w.add("Exp", [x]), one])])
 
 
-def _one_and(w: Writer, x: str, dtype: DType) -> str:
-    """``log(1 + x)``; what ``1 + x`` rounds away is divided out. Kahan, HP-15C handbook, 1982."""
+def _log1p(w: Writer, x: str, dtype: DType) -> str:
+    """Near 0 ``log(u) * x / (u - 1)`` with ``u = 1 + x``. Kahan, HP-15C handbook, 1982."""
     one = w.number(1, dtype)
     whole = w.add("Add", [x, one])
     log, off = w.add("Log", [whole]), w.add("Sub", [whole, one])
@@ -81,7 +81,7 @@ def _floor_divide(w: Writer, c: Call) -> Any:
 
 
 def _remainder(w: Writer, c: Call) -> Any:
-    """Of the sign of the divisor, as Mod has it for whole numbers alone."""
+    """The remainder with the sign of the divisor, which Mod gives only for whole numbers."""
     names, dtype = operands(w, c), c.outs[0][1]
     if dtype.kind == "Int":
         return w.add("Mod", names)
@@ -93,7 +93,7 @@ def _remainder(w: Writer, c: Call) -> Any:
 
 
 def shift(direction: str) -> Row:
-    """A shift of bits; ONNX has it without a sign alone, and runtimes no narrow arithmetic."""
+    """A shift of bits; BitShift takes only unsigned integers, others go by powers of 2 in int64."""
 
     def run(w: Writer, c: Call) -> Any:
         dtype, zero = c.outs[0][1], w.count(0)
@@ -133,7 +133,7 @@ def _isfinite(w: Writer, c: Call) -> Any:
     return w.add("Not", [odd])
 
 
-# Ops under the same name in both.
+# Ops of which ONNX has one under the same name.
 _SAME: Final = """
 Abs Acos Acosh Add Asin Asinh Atan Atanh Ceil Cos Cosh Equal Erf Exp Floor Greater IsInf
 IsNaN Less Log Mish Pow Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign
@@ -159,7 +159,7 @@ ROWS: Final[dict[str, Row]] = {
     "isfinite": _isfinite,
     "leaky_relu": lambda w, c: w.add("LeakyRelu", [c.inputs[0]], alpha=float(c.attributes[0])),
     "less_equal": plain("LessOrEqual"),
-    "log1p": lambda w, c: _one_and(w, c.inputs[0], c.dtypes[0]),
+    "log1p": lambda w, c: _log1p(w, c.inputs[0], c.dtypes[0]),
     "log_sigmoid": lambda w, c: w.add("Neg", [w.add("Softplus", [w.add("Neg", [c.inputs[0]])])]),
     "logaddexp": _logaddexp,
     "logical_and": plain("And"),
