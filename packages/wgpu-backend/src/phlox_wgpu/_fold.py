@@ -14,8 +14,8 @@ from . import _elementwise, _reduce
 from ._array import GpuArray
 from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
+from ._program_stages import folds_of, part_of
 from ._runtime import GpuDevice
-from ._stages import folds_of, part_of
 from .wgsl.chain import Chain, fold_source
 from .wgsl.reduce import Reduction
 

@@ -22,9 +22,9 @@ from ._array import GpuArray, dense_strides
 from ._fold import dealt, fold_of
 from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
+from ._program_stages import folds_of, has_rows, part_of, staged
 from ._rows import launch_rows
 from ._runtime import GpuDevice
-from ._stages import folds_of, has_rows, part_of, staged
 from .wgsl.reduce import REDUCTIONS
 from .wgsl.stages import Rows, Stages
 

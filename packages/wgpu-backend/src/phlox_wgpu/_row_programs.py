@@ -1,10 +1,10 @@
-"""Softmax, norms, logsumexp and distances as programs over rows."""
+"""The programs over rows: softmax, norms, logsumexp and distances as expressions by name."""
 
 from __future__ import annotations
 
 import math
 
-from .wgsl.rows import Reduction, RowProgram, Step
+from .wgsl.row_stages import Reduction, RowProgram, Step
 
 _TOP = Step(
     reduce=(("top", "max", "x"),),

@@ -1,4 +1,4 @@
-"""Ops that are programs over rows, and how rows are dealt out."""
+"""Entries of ops that are programs over rows, and how threads share rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ._runtime import GpuDevice
 from .products.matmul import add_parts
 from .products.plans import ENOUGH_GROUPS
 from .wgsl.channels import COLUMNS, column_sums
-from .wgsl.rows import RowProgram, row_stages
+from .wgsl.row_stages import RowProgram, row_stages
 from .wgsl.stages import Rows, Stages, stages_source
 
 if TYPE_CHECKING:

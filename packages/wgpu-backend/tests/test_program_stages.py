@@ -13,7 +13,7 @@ from phlox_tensor import Tensor
 from phlox_tensor.capture import Instr, Program, interpreted
 from phlox_wgpu import Wgpu
 from phlox_wgpu._kernel import source
-from phlox_wgpu._stages import staged
+from phlox_wgpu._program_stages import staged
 from phlox_wgpu.wgsl.stages import Rows, stages_source
 
 

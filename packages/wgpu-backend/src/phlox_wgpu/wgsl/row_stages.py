@@ -1,4 +1,4 @@
-"""Softmax, norms and their cotangents as data: expressions by name, which become stages."""
+"""What a program over rows is, and the stages that are made of one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RowProgram:
-    """What happens to a row.
+    """What is computed for each row.
 
     ``rows``: inputs of the shape of x; ``columns``: vectors over a row; ``results``: an expression
-    per element for each output of the shape of x, ``totals``: per row. Expressions may use
+    of elements for each output of the shape of x; ``totals``: of rows. Expressions may use
     ``p.divisor``, the length of a row as f32, the parameters ``scalars``, and the first element of
     a row as ``x_first``.
     """
@@ -45,9 +45,9 @@ class RowProgram:
 
 
 def row_stages(program: RowProgram, dtype: str, totals: str, *, keeps: bool) -> Stages:
-    """A program as stages, which keep what later ones need or compute it again.
+    """A program as stages, which keep what later ones need or, not `keeps`, compute it again.
 
-    Its arrays are of a type, what it gives for each row is of the type `totals`.
+    Arrays are of type `dtype`, what a row gives is of type `totals`.
     """
     return _Maker(program, keeps=keeps).stages(dtype, totals)
 
@@ -59,7 +59,7 @@ class _Maker:
         self._firsts = [i for i, name in enumerate(inputs) if f"{name}_first" in _words(program)]
         known = (*inputs, *program.scalars, *(f"{inputs[i]}_first" for i in self._firsts))
         self._values = {name: value for value, name in enumerate(known)}
-        self._each: dict[str, str] = {}  # values of elements that a stage has to make
+        self._each: dict[str, str] = {}  # values of elements that no stage keeps yet
         self._made = len(known)
 
     def stages(self, dtype: str, totals: str) -> Stages:
@@ -95,14 +95,14 @@ class _Maker:
         return self._values[name]
 
     def _term(self, name: str, text: str) -> str:
-        """The name of an expression of elements: its own, where it is no more than one."""
+        """The name of an expression of elements, which may be no more than that name."""
         if text in self._values or text in self._each:
             return text
         self._each[name] = text
         return name
 
     def _elements(self, wanted: list[str]) -> Part | None:
-        """What makes these values of elements, and those that they need."""
+        """The part that makes these values of elements, and all that they need."""
         lines: dict[str, str] = {}
         work = [*wanted]
         while work:

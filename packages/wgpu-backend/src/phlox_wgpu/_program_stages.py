@@ -1,4 +1,4 @@
-"""Programs with folds as stages: what is computed before, between and behind their folds."""
+"""The stages of fused programs: what they compute before, between and after their folds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folds_of(program: Program) -> list[int]:
 def part_of(
     program: Program, wanted: Sequence[int], given: Collection[int]
 ) -> tuple[Program, tuple[int, ...]]:
-    """What makes some values, from what is given besides, and the values that it takes."""
+    """The program that makes some values out of given ones, and the values that it takes."""
     needed: dict[int, Instr] = {}
     taken: set[int] = set()
     work = [*wanted]
@@ -47,7 +47,7 @@ def part_of(
 
 
 def staged(program: Program, *, keeps: bool) -> Stages:
-    """A program with folds as stages, which keep what later ones need or compute it again.
+    """A program as stages, which keep what later ones need or, not `keeps`, compute it again.
 
     All of its ops have rows in WGSL.
     """
@@ -60,7 +60,7 @@ def staged(program: Program, *, keeps: bool) -> Stages:
     wanted = [[instr.args[0] for instr in each] for each in instrs]
     each = _parts(program, [*wanted, results], of_rows, keeps=keeps)
 
-    def behind(level: int) -> Part | None:
+    def after(level: int) -> Part | None:
         own = [v for v in of_rows if levels[v] == level and v not in folds]
         before = {v for v in of_rows if levels[v] < level or v in folds}
         return _part(program, sorted(own), before)
@@ -68,13 +68,13 @@ def staged(program: Program, *, keeps: bool) -> Stages:
     stages = []
     for level, (values, made) in enumerate(zip(folded, instrs, strict=True)):
         named = tuple((v, i.op, i.args[0]) for v, i in zip(values, made, strict=True))
-        stages.append(Stage(each[level], named, behind(level + 1)))
+        stages.append(Stage(each[level], named, after(level + 1)))
     if results:
         stages.append(Stage(each[last], (), None))
     return Stages(
         program.inputs,
         program.numbers,
-        behind(0),
+        after(0),
         (*stages,),
         tuple((v, program.dtype(v)) for v in results),
         tuple((v, program.dtype(v)) for v in program.outputs if rows[v]),
@@ -101,7 +101,7 @@ def _levels(program: Program) -> list[int]:
 def _parts(
     program: Program, wanted: Sequence[Sequence[int]], of_rows: set[int], *, keeps: bool
 ) -> list[Part | None]:
-    """For each stage what makes the values of elements that it or, kept, a later one needs."""
+    """For each stage the part that makes the values of elements that it, or a later one, needs."""
     made_in: dict[int, int] = {}
     gives: list[set[int]] = []
     known: list[set[int]] = []
