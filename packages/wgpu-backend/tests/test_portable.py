@@ -11,7 +11,7 @@ from phlox_wgpu import Wgpu
 from phlox_wgpu._kernel import Kernel, source
 from phlox_wgpu._row_programs import SOFTMAX, norm_backward_program
 from phlox_wgpu.products.plans import choose_tile
-from phlox_wgpu.wgsl.rows import RowProgram, row_stages
+from phlox_wgpu.wgsl.row_stages import RowProgram, row_stages
 from phlox_wgpu.wgsl.stages import Rows, stages_source
 
 

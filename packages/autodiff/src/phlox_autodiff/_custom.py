@@ -1,4 +1,4 @@
-"""Custom derivatives: functions that say themselves how cotangents or tangents pass them."""
+"""Custom derivatives: functions whose cotangents or tangents the user computes."""
 
 from __future__ import annotations
 

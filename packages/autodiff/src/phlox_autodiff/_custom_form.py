@@ -1,4 +1,4 @@
-"""What a custom derivative carries back and on: between tensors alone and what the user wrote."""
+"""Arguments and results of a custom derivative: between what the user wrote and tensors alone."""
 
 from __future__ import annotations
 

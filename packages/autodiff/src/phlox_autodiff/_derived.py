@@ -1,4 +1,4 @@
-"""Rules that nobody writes: of ops whose derivative is found out from their formula."""
+"""Rules that nobody writes: they are derived from the formula of an op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``graph``: what was recorded behind a tensor, as data, as text and as a picture."""
+"""``graph``: the ops behind a tensor, as data, as text and as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batching rule gets: one call of an op whose operands hold lanes."""
+"""What a batching rule takes: one call of an op whose operands hold lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a program that others record and carry cotangents through: compiled functions."""
+"""Compiled functions as nodes of a graph: one step forward, one step back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the rule of an op to plans: what to keep for each set of tracked operands."""
+"""From the rule of an op to plans: what is kept, by which operands are tracked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New values for constants, which travel with the graph of what they were computed beside.
+"""Proposals of new values for constants, which are kept in the graph of a result.
 
 A layer in training knows how its running statistics should move, and must not move them. It
 proposes new values; a backward pass finds those of the results that the loss depends on.

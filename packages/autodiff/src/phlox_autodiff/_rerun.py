@@ -1,4 +1,4 @@
-"""``checkpoint``: a part of a program that keeps its operands alone and runs again backwards."""
+"""``checkpoint``: part of a program keeps only its operands, and the backward pass reruns it."""
 
 from __future__ import annotations
 

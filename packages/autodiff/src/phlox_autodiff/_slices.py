@@ -1,4 +1,4 @@
-"""Cotangents of slices of one tensor: they wait side by side and are added into one buffer."""
+"""Cotangents of slices of one tensor: they are collected, and added into one buffer."""
 
 from __future__ import annotations
 

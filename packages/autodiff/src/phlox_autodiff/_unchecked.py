@@ -1,4 +1,4 @@
-"""Ops in rules, past the checks of a call: what a pass brings together fits."""
+"""Ops of rules, called without checks: what a pass brings together fits."""
 
 from __future__ import annotations
 

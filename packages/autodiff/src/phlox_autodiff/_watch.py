@@ -1,4 +1,4 @@
-"""Gradients on their way: of tensors that are no leaves, and functions that see them."""
+"""``retain_grad`` and hooks: gradients inside of a graph, kept or seen by functions."""
 
 from __future__ import annotations
 

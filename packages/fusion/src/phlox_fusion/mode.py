@@ -1,4 +1,4 @@
-"""What the environment says of compiling and waiting: PHLOX_COMPILE, PHLOX_FUSION."""
+"""What the environment variables PHLOX_COMPILE and PHLOX_FUSION ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``compile`` and ``kernel`` share: what they do not wrap, and how what they make is saved."""
+"""What ``compile`` and ``kernel`` share: functions that they refuse, and pickling."""
 
 from __future__ import annotations
 

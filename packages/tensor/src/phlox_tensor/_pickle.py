@@ -1,4 +1,4 @@
-"""How tensors, element types and ops pickle: by bytes and names, made again by constructors.
+"""Pickling of tensors, element types and ops: by bytes and names, made again by constructors.
 
 Loading calls the functions of this file alone. They look devices up as ``as_device`` does, and run
 nothing that a pickle brings along.

@@ -1,4 +1,4 @@
-"""What arguments are by their annotations: for checks of settings, and for calls that failed.
+"""Whether arguments fit their annotations: checks of settings, and errors of calls that failed.
 
 A public function that is no op is written for the arguments that its annotations say. When a call
 of one fails in Python's own words, the arguments are compared with the annotations, and the error

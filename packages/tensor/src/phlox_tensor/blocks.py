@@ -1,4 +1,4 @@
-"""Functions that open a ``with`` block; without one they would do nothing, and say so."""
+"""Functions that open a ``with`` block; called without one they do nothing, and warn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of classes, kept no longer than they are."""
+"""Facts about classes, forgotten when the class is."""
 
 from __future__ import annotations
 

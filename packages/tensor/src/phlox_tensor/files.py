@@ -1,4 +1,4 @@
-"""Files that a command was told of and that are not there, or cannot be used."""
+"""Errors for files named to a command that do not exist or cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that work together: the protocol, values that travel, sums in one order.
+"""Processes that work together: the protocol, exchange of values, sums in one order.
 
 ``Group`` is what carries bytes, such as over MPI in a package above. Whoever has another
 transport writes its four calls. Sums are made here, so that none depends on how many ranks there

@@ -1,4 +1,4 @@
-"""Linear algebra: the extension of the array API standard, and what people look for beside it.
+"""Linear algebra: the array API standard's extension, and functions that others have as well.
 
 Matrices stand in the last two axes, batches in front of them. Factorisations are those of LAPACK:
 ``Cpu()`` and ``Numpy()`` run NumPy's or their own, others refuse them with a hint, and with

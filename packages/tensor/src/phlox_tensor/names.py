@@ -1,4 +1,4 @@
-"""Names and arguments that do not exist: errors that say what is meant.
+"""Errors for names and arguments that do not exist, with what was probably meant.
 
 For packages above this one; their tables say what PyTorch's words are here.
 """

@@ -1,4 +1,4 @@
-"""Packages that only some programs need: where one is not there, the line that installs it."""
+"""Packages that only some programs need; without one, an error has the line that installs it."""
 
 from __future__ import annotations
 

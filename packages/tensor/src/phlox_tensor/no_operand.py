@@ -1,4 +1,4 @@
-"""What refuses to be an operand, since it is no tensor: operators, and members of tensors."""
+"""Classes whose objects refuse operators and members of tensors, such as modules."""
 
 from __future__ import annotations
 

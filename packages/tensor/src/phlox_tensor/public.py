@@ -1,4 +1,4 @@
-"""What a public module shows: its own names alone, and an error with a hint for any other."""
+"""The names that a public module shows; any other is an error with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a program is: the path of the module that runs, kept only while somebody asks for it.
+"""The path of the module that runs, noted only while something watches.
 
 ``Profile`` asks; a package of modules answers: it runs each call by ``run_inside`` while
 ``WATCH.count`` is not 0.

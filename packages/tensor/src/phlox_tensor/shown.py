@@ -1,4 +1,4 @@
-"""What ``help`` and ``inspect.signature`` show of functions that take arguments to refuse them.
+"""Signatures for ``help`` and ``inspect`` of functions that accept arguments only to refuse them.
 
 A call with ``dim=`` reaches the function, which names ``axis=``; nobody should read that it takes
 ``**wrong``. Signatures are made when somebody asks: hundreds of them would slow the import down.

@@ -1,4 +1,4 @@
-"""What a model gives for whole datasets: metrics, and predictions."""
+"""A model over whole datasets: metrics and predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that grow: lines with room behind them, and rooms of fixed size.
+"""Arrays that grow: rows with spare capacity after them, and rooms of fixed size.
 
 Who holds an array sees what was there: `append` takes the next elements of all lines, which no
 array shows; of `append_at` the newest result alone is written, by who gives it up.

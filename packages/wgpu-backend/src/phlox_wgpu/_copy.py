@@ -1,4 +1,4 @@
-"""Copies of any view, dense, into another, or where other processes see them; concat, pad, full."""
+"""Copies of any view: dense, into another array, or into shared memory; concat, pad, full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise entries: find how the operands are walked, then launch the chain."""
+"""Elementwise entries: find how operands are walked, then launch the chain."""
 
 from __future__ import annotations
 

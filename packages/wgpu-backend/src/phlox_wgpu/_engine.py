@@ -1,4 +1,4 @@
-"""What records and submits: wgpu-py and Python, or the package phlox-wgpu-engine where it is there.
+"""What records and submits: wgpu-py from Python, or the package phlox-wgpu-engine if installed.
 
 Both give the same bits. The second one, in Rust, records an op in less time, and hands work to the
 driver in a thread of its own. In a browser it is navigator.gpu.

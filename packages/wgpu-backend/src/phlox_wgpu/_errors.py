@@ -1,4 +1,4 @@
-"""Errors of this backend beside those of phlox_tensor."""
+"""Errors that only this backend has."""
 
 from __future__ import annotations
 

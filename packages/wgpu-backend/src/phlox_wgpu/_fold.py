@@ -1,4 +1,4 @@
-"""Folds of what a map makes: the map and the reduction of its last axes in one kernel."""
+"""Folds of what a map gives: the map and the reduction of its last axes in one kernel."""
 
 from __future__ import annotations
 

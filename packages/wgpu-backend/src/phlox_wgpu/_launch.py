@@ -1,4 +1,4 @@
-"""What ops remember of a launch, for operands of one layout."""
+"""Launches that ops keep, for operands of one layout."""
 
 from __future__ import annotations
 

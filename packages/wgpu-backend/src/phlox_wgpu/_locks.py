@@ -1,4 +1,4 @@
-"""Locks: of threads, or in a browser of calls, which wait in its one thread."""
+"""Locks: between threads, or in a browser between calls in its only thread."""
 
 from __future__ import annotations
 

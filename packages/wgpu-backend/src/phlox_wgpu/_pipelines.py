@@ -1,4 +1,4 @@
-"""Compiled kernels by key."""
+"""Compiled kernels by their keys."""
 
 from __future__ import annotations
 

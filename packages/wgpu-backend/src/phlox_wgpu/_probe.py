@@ -1,4 +1,4 @@
-"""Whether a driver gives the bits of the ops in a kernel of several, as their text asks it to."""
+"""Whether a driver keeps the bits of ops that share a kernel, as their text asks it to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of programs: a chain, or with folds one that goes over each row in stages.
+"""Kernels of programs: a chain; with folds, one kernel that goes over each row in stages.
 
 Few rows that are long have a kernel for each fold, whose threads come from all over the GPU.
 """

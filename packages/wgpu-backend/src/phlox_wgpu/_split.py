@@ -1,4 +1,4 @@
-"""Chains that take more arrays than an adapter binds at once, in pieces."""
+"""Chains that take more arrays than an adapter can bind, cut into pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizer steps: one kernel for each parameter, which reads and writes all that belongs to it."""
+"""Optimizer steps: one kernel for each parameter, which reads and writes all its state."""
 
 from __future__ import annotations
 

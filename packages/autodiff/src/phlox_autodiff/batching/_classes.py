@@ -1,4 +1,4 @@
-"""One rule for each class of ops, told by the properties of the class."""
+"""Batching rules of whole classes of ops, chosen by the properties of the class."""
 
 from __future__ import annotations
 

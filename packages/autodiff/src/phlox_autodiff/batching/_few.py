@@ -1,4 +1,4 @@
-"""Lanes of the families that have few rows: most of their ops follow class or expansion."""
+"""Batching rules of families with few; most of their ops follow class or expansion."""
 
 from __future__ import annotations
 

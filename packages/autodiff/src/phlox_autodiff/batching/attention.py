@@ -1,4 +1,4 @@
-"""Lanes of attention: a batch axis more, in front of the others."""
+"""Lanes of attention: one more batch axis, in front of the others."""
 
 from __future__ import annotations
 

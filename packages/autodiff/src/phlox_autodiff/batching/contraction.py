@@ -1,4 +1,4 @@
-"""Lanes of products: batches of matrices, which matmul knows."""
+"""Lanes of products: batches of matrices, which matmul takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes of random numbers: each lane reads the blocks of the counter behind those of the last."""
+"""Lanes of random numbers: each lane takes the counter's blocks after those of the last."""
 
 from __future__ import annotations
 

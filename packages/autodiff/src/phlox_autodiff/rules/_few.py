@@ -1,4 +1,4 @@
-"""Derivatives of the families that have few: most of their ops follow their expansions."""
+"""Derivatives of families with few rules; most of their ops follow their expansions."""
 
 from __future__ import annotations
 

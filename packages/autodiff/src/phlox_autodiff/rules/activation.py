@@ -1,4 +1,4 @@
-"""Derivatives of activations; the ones that are not here follow their expansion."""
+"""Derivatives of activations; those that are not here follow their expansion."""
 
 from __future__ import annotations
 

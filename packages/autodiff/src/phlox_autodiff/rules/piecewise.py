@@ -1,4 +1,4 @@
-"""Derivatives of activations in pieces; the ones that are not here follow their expansion."""
+"""Derivatives of piecewise activations; those that are not here follow their expansion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of recurrent layers: one walk back, and one product for the weights of all steps."""
+"""Derivatives of recurrent layers: a walk back over the steps, and one product for all weights."""
 
 from __future__ import annotations
 

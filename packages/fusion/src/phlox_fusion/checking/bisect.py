@@ -1,4 +1,4 @@
-"""Where a replay parts from the function: the first program, and the op in it."""
+"""Where a replay differs from the function: the first program that does, and the op in it."""
 
 from __future__ import annotations
 

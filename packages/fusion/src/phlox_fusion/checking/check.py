@@ -1,4 +1,4 @@
-"""Check mode: the function beside its replay, bit for bit where the device is strict."""
+"""Check mode compares a function with its replay, bit for bit where the device is strict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replacements that fail where what they stand for does not: a fault of ours, never silent."""
+"""Replays and programs that fail where what they replace does not: a fault of ours, and counted."""
 
 from __future__ import annotations
 

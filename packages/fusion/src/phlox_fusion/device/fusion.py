@@ -1,4 +1,4 @@
-"""The Fusion device: elementwise ops, and folds of what they give, wait until they are needed."""
+"""The Fusion device: elementwise ops, and folds of their results, wait until they are needed."""
 
 from __future__ import annotations
 

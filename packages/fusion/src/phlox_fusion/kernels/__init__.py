@@ -1,1 +1,1 @@
-"""Functions of elements as one op of their own, which is one kernel."""
+"""Functions of elements as ops of their own, each of which is one kernel."""

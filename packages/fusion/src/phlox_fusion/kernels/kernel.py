@@ -1,4 +1,4 @@
-"""``kernel``: a function of elements as one op of its own, which is one kernel."""
+"""``kernel``: a function of elements becomes an op of its own, which is one kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The call of a kernel that is like the one before, by one look at each argument."""
+"""A kernel's short path: one look at each argument tells that a call is like the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products that end in an activation: one call, while their sums are in a cache."""
+"""Products that end in an activation: one call, which applies it while sums are in a cache."""
 
 from __future__ import annotations
 

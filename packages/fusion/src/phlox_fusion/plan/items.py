@@ -1,4 +1,4 @@
-"""Steps of plans: an op, or what runs in the place of some; and the values that they need."""
+"""Steps of plans: an op, or what replaces some ops; and the values that steps take and give."""
 
 from __future__ import annotations
 

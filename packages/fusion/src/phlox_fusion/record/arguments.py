@@ -1,4 +1,4 @@
-"""What is looked at in arguments before a function is recorded."""
+"""What arguments have to be before a function is recorded."""
 
 from __future__ import annotations
 

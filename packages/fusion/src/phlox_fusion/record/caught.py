@@ -1,4 +1,4 @@
-"""Refusals of numbers that a function catches: plain numbers would not have led it there."""
+"""Errors for numbers that a function catches: plain numbers would not have led it there."""
 
 from __future__ import annotations
 

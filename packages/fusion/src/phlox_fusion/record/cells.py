@@ -1,4 +1,4 @@
-"""The cells that a recorded run meets: whose they are, and what other threads do with them."""
+"""The cells that a recorded run reads: who owns them, and what other threads do with them."""
 
 from __future__ import annotations
 

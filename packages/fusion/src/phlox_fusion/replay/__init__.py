@@ -1,1 +1,1 @@
-"""From a recorded run to Python that does the same; explained in words."""
+"""From a recorded run to a Python function that does the same; and its explanation in words."""

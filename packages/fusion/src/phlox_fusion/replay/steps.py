@@ -1,4 +1,4 @@
-"""The lines of a replay that run ops, and ops that a device repeats as one."""
+"""The lines of a replay that run ops, and runs of ops that a device repeats as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What are the leaves of an argument? Those of modules, which never change, are remembered."""
+"""The leaves of arguments; those of modules, which never change, are remembered."""
 
 from __future__ import annotations
 

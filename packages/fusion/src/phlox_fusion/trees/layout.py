@@ -1,4 +1,4 @@
-"""Layouts: what trees of tensors and numbers have in common when only their values differ."""
+"""Layouts: what trees have in common whose tensors and numbers differ only in their values."""
 
 from __future__ import annotations
 

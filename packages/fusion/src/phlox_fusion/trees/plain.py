@@ -1,4 +1,4 @@
-"""Whose classes are: values of Python's own are compared by ``==``, objects of users never."""
+"""Whose a class is: values of Python's own compare by ``==``, objects of users never."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells two values apart that are no tensors or numbers of a tree."""
+"""How parts of a tree are compared that are neither tensors nor numbers."""
 
 from __future__ import annotations
 

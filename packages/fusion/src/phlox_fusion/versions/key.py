@@ -1,4 +1,4 @@
-"""Which recordings may serve a call? Those with the key of its arguments."""
+"""Which recordings may serve a call: those with the key of its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes: whether a call is alike to the one before, asked without making a key."""
+"""Probes: whether a call is like the one before, asked without making a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions: what was recorded for one form of arguments, and what it holds meanwhile."""
+"""Versions: what was recorded for one form of arguments, and what it keeps alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which recordings are kept, which goes first, and why are there so many?"""
+"""Which recordings are kept, which is dropped first, and why there are so many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the formula of an op declared by a user gives, held to what its declaration says."""
+"""The result of an op that a user declared: its formula has to give what the declaration says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands brought together: one device, one element type inside a kind, numbers placed."""
+"""Operands prepared for an op: one device, one element type of a kind, numbers placed."""
 
 from __future__ import annotations
 

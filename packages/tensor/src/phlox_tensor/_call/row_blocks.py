@@ -1,4 +1,4 @@
-"""Large tensors some rows at a time, so that what is made of each part takes little memory."""
+"""Large tensors by blocks of rows, so that results in between take little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of what is there: numbers, lists, arrays, objects that speak DLPack."""
+"""Tensors of data of the host: numbers, lists, arrays, objects that speak DLPack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that make tensors of values and of ranges."""
+"""Functions that create tensors: of one value, or of ranges."""
 
 from __future__ import annotations
 

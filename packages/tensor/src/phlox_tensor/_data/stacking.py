@@ -1,4 +1,4 @@
-"""Tensors out of nested lists of tensors."""
+"""Nested lists of tensors as one tensor."""
 
 from __future__ import annotations
 

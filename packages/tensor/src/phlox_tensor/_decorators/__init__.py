@@ -1,1 +1,1 @@
-"""Devices that change or watch what others do, and the one without data."""
+"""Devices that change or watch what other devices do, and ``Meta``, which has no data."""

@@ -1,4 +1,4 @@
-"""A device that runs every op on two backends and says where they part."""
+"""A device that runs every op on two backends and says where they differ."""
 
 from __future__ import annotations
 

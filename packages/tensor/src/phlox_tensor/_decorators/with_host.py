@@ -1,4 +1,4 @@
-"""A device with the host beside it, for element types and ops that the device lacks."""
+"""A device that takes element types and ops that it lacks to the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects whose errors say what names of other libraries are here."""
+"""Objects whose errors translate names of other libraries into ours."""
 
 from __future__ import annotations
 

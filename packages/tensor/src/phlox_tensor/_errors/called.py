@@ -1,4 +1,4 @@
-"""Errors by the name that the user called, whatever the call is made of."""
+"""Errors name the function that the user called, not the ops inside of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a name that does not exist: what to type instead, or what is near."""
+"""Errors for names that do not exist: what to type instead, or what is spelled like it."""
 
 from __future__ import annotations
 

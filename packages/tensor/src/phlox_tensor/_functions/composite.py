@@ -1,4 +1,4 @@
-"""Functions that no declaration can say: results that are no tensors, operands of many types."""
+"""Functions that no declaration expresses: results that are no tensors, operands of many types."""
 
 from __future__ import annotations
 

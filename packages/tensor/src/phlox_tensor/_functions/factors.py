@@ -1,4 +1,4 @@
-"""What factorizations give: tensors by name."""
+"""The results of factorizations: tensors by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives Tensor what stands on the ops; to ops declared later, a method and their entries."""
+"""Gives Tensor the members that need ops; gives ops declared later a method and their entries."""
 
 from __future__ import annotations
 

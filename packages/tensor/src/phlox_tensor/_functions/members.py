@@ -1,6 +1,6 @@
 # The one subclass of the mixin is Tensor; checkers ask for a supertype of the mixin.
 # pyright: reportGeneralTypeIssues=false
-"""Members of Tensor that stand on the ops, so that Tensor itself stands below them."""
+"""Members of Tensor that need ops, apart from the class, which ops import."""
 
 from __future__ import annotations
 

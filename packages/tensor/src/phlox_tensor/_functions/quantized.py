@@ -1,4 +1,4 @@
-"""Values as if they were quantised, with gradients as if they were not; two integers in one."""
+"""``fake_quantize``: rounded values, gradients past the rounding; two integers in one byte."""
 
 from __future__ import annotations
 

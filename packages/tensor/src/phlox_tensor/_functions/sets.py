@@ -1,4 +1,4 @@
-"""The different elements of a tensor, in ascending order, nan last and each nan for itself."""
+"""The distinct elements of a tensor in ascending order; nan comes last, and no two are equal."""
 
 from __future__ import annotations
 

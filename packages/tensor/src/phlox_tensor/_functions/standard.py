@@ -1,4 +1,4 @@
-"""Functions with arguments of the array API standard beside those that entries get.
+"""Functions that take arguments of the array API standard which their op does not have.
 
 Their ops are declared with ``function=False``; tensors have methods of the same names.
 """

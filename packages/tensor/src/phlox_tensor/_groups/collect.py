@@ -1,4 +1,4 @@
-"""Collectives of arrays over a group, by its four calls."""
+"""Collectives of arrays, made of the four calls of a group."""
 
 from __future__ import annotations
 

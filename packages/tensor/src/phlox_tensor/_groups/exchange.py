@@ -1,4 +1,4 @@
-"""A sum over ranks: each one owns some elements, and adds for them what all ranks have."""
+"""A sum over ranks: each rank owns some elements, and adds up what all ranks have of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that work together, as whoever needs them sees it: four calls that carry bytes."""
+"""The protocol of processes that work together: four calls that carry bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums in one fixed order: a binary tree over numbered leaves, whoever computes them.
+"""Sums in one fixed order: a binary tree over numbered leaves, whichever rank has which.
 
 A node of level k and place i is the sum of leaves i·2**k to (i+1)·2**k. Nodes come together in
 pairs as long as they can; what is left at the end of the leaves is added from the right.

@@ -1,4 +1,4 @@
-"""From what users write for an attribute to the one form that entries get."""
+"""What users may write for an attribute, and the one form of it that entries get."""
 
 from __future__ import annotations
 

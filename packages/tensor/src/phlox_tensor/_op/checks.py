@@ -1,4 +1,4 @@
-"""What the parts of a declaration have to be, looked at before anybody knows of the op."""
+"""Checks of a declaration before its op is registered."""
 
 from __future__ import annotations
 

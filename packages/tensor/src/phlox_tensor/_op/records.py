@@ -1,4 +1,4 @@
-"""What an op promises beside its meaning: traits that others ask for, and how it is tested."""
+"""What an op promises in addition to its meaning: traits, and how it is tested."""
 
 from __future__ import annotations
 

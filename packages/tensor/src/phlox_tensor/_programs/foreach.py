@@ -1,4 +1,4 @@
-"""One function of elements for many arguments, as one kernel that runs over all of them."""
+"""A function of elements as one kernel that runs over all tensors of many arguments."""
 
 from __future__ import annotations
 

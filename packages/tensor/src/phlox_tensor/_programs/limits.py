@@ -1,4 +1,4 @@
-"""What a device takes as one kernel."""
+"""What fits in one kernel of a device."""
 
 from __future__ import annotations
 

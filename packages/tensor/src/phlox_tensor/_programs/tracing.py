@@ -1,4 +1,4 @@
-"""Sketches: what an elementwise function does on a device, found out without computing it."""
+"""Sketches: the ops of an elementwise function on a device, recorded without computing them."""
 
 from __future__ import annotations
 

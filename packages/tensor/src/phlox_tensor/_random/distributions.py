@@ -1,4 +1,4 @@
-"""Distributions made of uniform and normal numbers, so that they are by counter as these are."""
+"""Distributions made of uniform and normal numbers, which a counter makes."""
 
 from __future__ import annotations
 

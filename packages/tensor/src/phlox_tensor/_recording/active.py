@@ -1,4 +1,4 @@
-"""Which recordings are under way, in all threads, and what stands between devices and callers."""
+"""Which recordings run, in all threads, and what watches between devices and callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of ops: whether values decide that an op raises, or shapes and types alone."""
+"""Which errors of ops depend on values, and which on shapes and types alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals as ears and other rates want them: mel filters, spectrograms, decibels, resampling."""
+"""Sound: mel filters and their spectrograms, decibels, resampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values come apart, by their types, and what may not hide in them."""
+"""Which types are nodes of trees, and what may not hide in leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees: nested containers whose leaves are anything else; how they are taken apart and remade.
+"""Trees, nested containers whose leaves are anything else: taken apart and rebuilt.
 
 Nothing here recurses: a structure is a list of steps in the order in which parts are complete, so
 depth costs no frames.

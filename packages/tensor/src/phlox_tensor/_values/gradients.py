@@ -1,4 +1,4 @@
-"""What a backward pass gives, as type checkers see it; the package of derivatives makes it."""
+"""The type of what a backward pass gives, for type checkers; autodiff has the class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transform puts in the place of the gradient of a constant with a proposed value."""
+"""What stands for the gradient of a constant for which a new value was proposed."""
 
 from __future__ import annotations
 

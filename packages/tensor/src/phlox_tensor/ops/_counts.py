@@ -1,4 +1,4 @@
-"""Lengths, labels and counts as operands: in a type that holds them, and within their range."""
+"""Checks of lengths, labels and counts: whole numbers, in a type that holds them, in range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts that lie one after the other along an axis, found among slices."""
+"""Which slices are parts that follow each other along one axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roots of sums of powers, whose powers are in the range of the type wherever the root is."""
+"""Norms of any order, scaled so that no power overflows where the norm does not."""
 
 from __future__ import annotations
 

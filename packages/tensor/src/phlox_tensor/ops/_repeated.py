@@ -1,4 +1,4 @@
-"""Repetition by a tensor of counts, whose sum only the values tell."""
+"""Repetition by a tensor of counts, whose values decide the shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows over images as slices, one for each place inside the window: for expansions."""
+"""Windows over images as slices, one for each place in a window: for expansions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights in the blocks of a file of llama.cpp: as numbers, and in products.
+"""Weights in blocks of llama.cpp: converted to floats, and in products.
 
 Source: github.com/ggml-org/ggml, src/ggml-common.h and ggml-quants.c.
 """

@@ -1,4 +1,4 @@
-"""Collectives: sums and rows of all processes, which on a device of one process change nothing.
+"""Collectives: sums and rows of all processes; a device of one process gives back its operand.
 
 ``Distributed(device, group)`` runs them over its group. Derivatives are those of the sum of the
 losses of all ranks.

@@ -1,4 +1,4 @@
-"""Diagonals of matrices, and products that are not those of matrices."""
+"""Diagonals of matrices, and products other than matmul."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images taken apart into windows and put together, with borders; pixels reordered; what grows."""
+"""Images cut into windows and put together; padding by borders; pixels reordered; appending."""
 
 from __future__ import annotations
 

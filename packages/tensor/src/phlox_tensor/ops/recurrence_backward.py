@@ -1,4 +1,4 @@
-"""The way back through recurrent layers, each in one direction as one op.
+"""Backward passes of recurrent layers, each in one direction as one op.
 
 What the gates were is computed again in one product for all steps, and each step back is a product
 with what its cotangent has to be scaled by. Each op gives the cotangents of what inputs give, of

@@ -1,4 +1,4 @@
-"""Elements repeated along axes, or rolled around them."""
+"""Elements repeated along axes, or rolled along them."""
 
 from __future__ import annotations
 

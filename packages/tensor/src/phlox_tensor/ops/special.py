@@ -1,4 +1,4 @@
-"""Special functions, and tests and repairs of numbers."""
+"""Special functions; tests for special values, and their replacement."""
 
 from __future__ import annotations
 

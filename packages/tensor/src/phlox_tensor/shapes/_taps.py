@@ -1,4 +1,4 @@
-"""Where a tensor in another size reads along an axis, and with which weights."""
+"""Which elements of an axis a resized tensor reads, and with which weights."""
 
 from __future__ import annotations
 

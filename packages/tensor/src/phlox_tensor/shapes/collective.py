@@ -1,4 +1,4 @@
-"""Shape rules of collectives: how many processes there are is told by the device."""
+"""Shape rules of collectives; the device knows the number of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape rules of places that rows of indices name."""
+"""Shape rules of reading and writing at places that rows of indices name."""
 
 from __future__ import annotations
 

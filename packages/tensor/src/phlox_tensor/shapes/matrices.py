@@ -1,4 +1,4 @@
-"""Shape rules of diagonals and of products that are not those of matrices."""
+"""Shape rules of diagonals, and of products other than matmul."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands on a decorator, on the device inside of it, and numbers, all in one call."""
+"""Calls whose operands lie on a decorator, on the device inside of it, and as numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands far from 0, large ones, and ones led by an outlier: for ops that subtract from a row."""
+"""Operands far from 0, large, or led by an outlier: for ops that subtract a mean or a maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs beside their ops, on values that lie as they lay where the two parted."""
+"""Programs compared with their ops, on operands with the strides of a call where they differed."""
 
 from __future__ import annotations
 

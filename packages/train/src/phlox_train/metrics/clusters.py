@@ -1,4 +1,4 @@
-"""How well clusters, whose numbers mean nothing, are the classes."""
+"""How well clusters agree with classes, whatever their numbers are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows over how many are right, predicted and there, of each class or label."""
+"""Metrics over counts by class or label: of correct ones, of predictions, of targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows over all thresholds: how right and false alarms grow as the threshold falls."""
+"""Metrics over all thresholds: hits and false alarms, which grow as the threshold falls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How like two sets of pictures, or of anything, are, by features that a network gives."""
+"""How similar two sets are, of pictures or else, by features that a network gives."""
 
 from __future__ import annotations
 

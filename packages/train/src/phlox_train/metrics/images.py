@@ -1,4 +1,4 @@
-"""How like pictures are: (batch, channels, height, width) each, and the mean over pictures."""
+"""How similar pictures are: (batch, channels, height, width) each, and the mean over pictures."""
 
 from __future__ import annotations
 

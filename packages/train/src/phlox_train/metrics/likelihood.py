@@ -1,4 +1,4 @@
-"""How well probabilities are: what they give to the class that is right."""
+"""How well probabilities or scores predict the class that is right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric is to loops: parts on the device, merged on the host, a value when asked for."""
+"""What a metric is to loops: parts on the device, merged on the host, a value on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How numbers vary together: means and products about them, which merge without loss."""
+"""How numbers vary together: means and products of deviations, which merge without loss."""
 
 from __future__ import annotations
 

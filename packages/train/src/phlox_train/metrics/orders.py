@@ -1,4 +1,4 @@
-"""How numbers are ordered: of these all predictions and targets are kept."""
+"""Rank correlations and the median error, for which all predictions and targets are kept."""
 
 from __future__ import annotations
 

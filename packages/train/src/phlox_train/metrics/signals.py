@@ -1,4 +1,4 @@
-"""Means of what a step gives, and of how much of a sound is left."""
+"""Means of outputs of a step, and ratios of sound to its error."""
 
 from __future__ import annotations
 

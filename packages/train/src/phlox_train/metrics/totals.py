@@ -1,4 +1,4 @@
-"""Metrics over many batches: parts are merged on the host, values are asked for at the end."""
+"""Metrics over many batches: parts are merged on the host, values are computed at the end."""
 
 from __future__ import annotations
 

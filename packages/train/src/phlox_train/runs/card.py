@@ -1,4 +1,4 @@
-"""What a folder tells those who look at a run from outside: who makes it, on what, its state."""
+"""The file that says who makes a run, on which machine, and what state it is in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: written by a thread from a snapshot, whole or not there, kept by rules."""
+"""Checkpoints: a thread writes them from a snapshot, each whole or not at all; rules keep some."""
 
 from __future__ import annotations
 

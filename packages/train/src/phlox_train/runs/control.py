@@ -1,4 +1,4 @@
-"""A file by which others ask something of a run; it is looked for once a second at most."""
+"""A file by which other processes ask a run to save or end; it is read at most once a second."""
 
 from __future__ import annotations
 

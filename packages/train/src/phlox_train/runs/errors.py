@@ -1,4 +1,4 @@
-"""Errors of runs whose folder does not do what it must, of paths that are none; ends of loops."""
+"""Errors of folders that cannot serve a run and of wrong paths; exceptions that end loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where batches come from, and where an epoch of them is."""
+"""The source of batches, and the place in its epoch."""
 
 from __future__ import annotations
 

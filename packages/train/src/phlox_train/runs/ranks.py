@@ -1,4 +1,4 @@
-"""A run of several ranks: rank 0 has the folder, and says what it found and when to end."""
+"""A run of several ranks: rank 0 has the folder, and tells others what it read and when to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has to show: curves, and the best of each."""
+"""The results of a run: curves, and the best value of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows on their way to the log: values are read when they are ready, a few steps late."""
+"""Rows that wait for the log: values are read once they are computed, a few steps late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a checkpoint of a run, when one is due, and what comes back from it."""
+"""When a run saves a checkpoint, what goes into it, and what is read from it."""
 
 from __future__ import annotations
 

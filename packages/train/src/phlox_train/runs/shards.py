@@ -1,4 +1,4 @@
-"""Shards of a checkpoint: each rank writes what it alone has, in a file beside that of rank 0.
+"""Shards of a checkpoint: each rank writes what only it has, in a file next to that of rank 0.
 
 The file of rank 0 names the others and is written last, so a checkpoint is there whole or not at
 all. Whoever loads it puts the shards together: the next start may have another number of ranks.

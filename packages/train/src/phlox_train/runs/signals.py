@@ -1,4 +1,4 @@
-"""Signals: Ctrl-C and SIGTERM end a run after the step that is under way."""
+"""Signals: Ctrl-C and SIGTERM end a run after the current step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run takes of its machine, measured now and then."""
+"""What a run uses of its machine, measured now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that wait for a value that nobody logs: told, since they would never do anything."""
+"""Errors for rules that wait for a value that nobody logs, and so would never do anything."""
 
 from __future__ import annotations
 

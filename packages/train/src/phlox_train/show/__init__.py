@@ -1,1 +1,1 @@
-"""What a run shows while it goes on."""
+"""How a run is shown while it goes on and after."""

@@ -1,4 +1,4 @@
-"""One page about runs, which needs no network: curves, what differs, what was best."""
+"""One page about runs, which needs no network: curves, differences, best values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as those see it who look from outside: its files, read while it goes on."""
+"""A run as other processes see it: its files, read while it goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves of runs in a terminal while they go on; it reads files, so no run waits for it."""
+"""Curves of runs in a terminal while they go on; only files are read, so no run waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learner is given: refused where it is something else."""
+"""Checks of the arguments of a learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the function of a step gives: a loss, a weight, and whatever metrics take."""
+"""What the function of a step returns: a loss, a weight, and values for metrics."""
 
 from __future__ import annotations
 

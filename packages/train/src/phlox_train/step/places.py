@@ -1,4 +1,4 @@
-"""Where each rank is: they meet in exchanges, which have to be of the same step and batch."""
+"""Where each rank is: ranks that exchange have to be at the same step and batch."""
 
 from __future__ import annotations
 

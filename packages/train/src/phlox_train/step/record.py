@@ -1,4 +1,4 @@
-"""The record of a learner: model, optimizer, schedule, counts, and what else it has."""
+"""The record of a learner: model, optimizer, schedule, counts, and the rest of its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lock between calls of Python that wait for the GPU, all of them in one thread."""
+"""A lock between calls of Python that wait for the GPU, all in one thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine that is always there: wgpu-py and Python."""
+"""The engine that is always installed: wgpu-py, called from Python."""
 
 from .engine import DriverError as DriverError
 from .engine import Engine as Engine

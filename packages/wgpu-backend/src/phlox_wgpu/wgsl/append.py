@@ -1,4 +1,4 @@
-"""Kernels that write one place of an axis, whose number lies on the device."""
+"""Kernels that write one place of an axis, whose number is on the device."""
 
 from __future__ import annotations
 

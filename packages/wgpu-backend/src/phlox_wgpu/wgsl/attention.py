@@ -1,4 +1,4 @@
-"""Attention without its scores in memory: tiles of keys, and a softmax that goes on with each.
+"""Attention without its scores in memory: tiles of keys, and a softmax that each tile updates.
 
 A workgroup has some queries. For each tile of keys it multiplies to scores, raises the largest
 score of its rows where the tile has a larger one, scales what it has summed by the difference, and

@@ -1,4 +1,4 @@
-"""Kernels of convolutions as products of matrices, whose elements are found while they are loaded.
+"""Kernels of convolutions as products of matrices, whose elements are gathered as they are loaded.
 
 Forward and for the input: weights times windows of the image, a column of b per position of the
 result. For the weight: cotangents times windows, an inner index per position. A table in a buffer

@@ -1,4 +1,4 @@
-"""Kernels around a product by halves of `cooperative_source`: scales before, sums after."""
+"""Kernels around a product by halves, `cooperative_source`: scales before it, sums after it."""
 
 from __future__ import annotations
 

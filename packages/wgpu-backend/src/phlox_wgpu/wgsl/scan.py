@@ -1,4 +1,4 @@
-"""Kernels of running sums, and of the largest and the smallest so far."""
+"""Kernels of running sums, and of the largest and the smallest element so far."""
 
 from __future__ import annotations
 

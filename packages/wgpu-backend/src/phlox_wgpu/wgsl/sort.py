@@ -1,4 +1,4 @@
-"""Bitonic sort of pairs (key, place), by which also the first k of a row are found.
+"""Bitonic sort of pairs (key, place), which also finds the first k of a row.
 
 The place breaks ties, so the sort is stable, and padding comes last. A workgroup sorts a block:
 each thread takes some pairs into registers, those whose places differ in a few neighboring bits,

@@ -1,4 +1,4 @@
-"""Text shared by kernels that go through strided arrays of any rank, one thread per step."""
+"""Shared text of kernels that go through strided arrays of any rank, one thread per step."""
 
 from __future__ import annotations
 
