@@ -84,7 +84,7 @@ class Autodiff(Decorator):
         return f"Autodiff({self._inner!r}, checkpointing={self.checkpointing!r})"
 
     def rerun(self, function: Callable[..., Any], /) -> Callable[..., Any]:
-        """Return ``checkpoint(function)``, for packages that know devices alone."""
+        """Return ``checkpoint(function)``, for packages that know only devices."""
         return checkpoint(function)
 
     # The table

@@ -286,7 +286,7 @@ def _require_number(sign: str, given: object) -> None:
 
 
 def _beside(gradient: Tensor[Any], factor: Any) -> Any:
-    """A number as an operand beside a gradient, whose device and element type it gets."""
+    """A number as an operand of a gradient's device and element type."""
     if isinstance(factor, Tensor):
         return brought(factor, gradient.device).astype(gradient.dtype)
     return factor if isinstance(factor, int | float | Number) else float(factor)
@@ -403,7 +403,7 @@ def run(
     with _TAKING:
         nodes, seen = reachable(list(pending), after)
         steps = [(node, node.plan) for node in nodes]
-        # A leaf has all of its cotangent behind the last step that passes one to it.
+        # A leaf has all of its cotangent after the last step that passes one to it.
         ends = {} if told is None else {p: k for k, n in enumerate(nodes, 1) for p in n.parents}
         if retain_graph:
             _READING.append(seen)

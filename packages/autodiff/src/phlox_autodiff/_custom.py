@@ -133,7 +133,7 @@ class _CustomPlan(Plan):
 
 @final
 class _Call:
-    """One call of a decorated function, as a function of tensors alone.
+    """One call of a decorated function, as a function of only tensors.
 
     Attributes:
         tensors: those among the arguments, from left to right.

@@ -1,4 +1,4 @@
-"""Arguments and results of a custom derivative: between what the user wrote and tensors alone."""
+"""Arguments and results of a custom derivative: between what the user wrote and plain tensors."""
 
 from __future__ import annotations
 

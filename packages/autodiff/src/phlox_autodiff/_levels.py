@@ -97,7 +97,7 @@ def require_fit(
 def brought(x: Tensor[Any], device: Backend) -> Tensor[Any]:
     """Return ``x`` on the device of a transform; what inner levels recorded of it ends here.
 
-    In ``no_grad`` it is a constant: a transform records there for itself alone.
+    In ``no_grad`` it is a constant: a transform records there only for itself.
     """
     while x.device is not device and is_inside(device, x.device):
         x = x.inner()
@@ -142,7 +142,7 @@ def check_result(op: str, output: Any, device: Backend) -> list[Tensor[Any]]:
 def check_level(op: str, output: Any, device: Backend, *, others: Any, read: set[Backend]) -> None:
     """Refuse results that left the level of a transform, or never were on it.
 
-    Results of other arguments alone are right: their derivative is zeros.
+    Results of only other arguments are right: their derivative is zeros.
 
     Args:
         op: the transform.

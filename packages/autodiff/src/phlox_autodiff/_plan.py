@@ -75,7 +75,7 @@ class OpPlan(Plan):
         dtypes: operands of which a node keeps the element type.
         parents: operands whose nodes are the parents.
         pick_pool, pick_parents: give what is at the places of ``pool``, of ``parents``.
-        takes_shapes: functions are given the shapes of the parents, behind what a node keeps.
+        takes_shapes: functions are given the shapes of the parents, after what a node keeps.
         places_of_tensors: where what a node keeps lies behind the cotangents, as far as it is
             tensors; they come first.
     """
@@ -199,7 +199,7 @@ class OpRule:
         op: the op.
         inner: the backend on which rules run.
         joint: the rule is one function for all operands.
-        functions: one per operand, or the joint one alone.
+        functions: one per operand, or only the joint one.
         sources: where the arguments of each function come from.
         tensors: number of operands and results.
         keeps_float: per result, whether a tracked operand makes it a tracked result.

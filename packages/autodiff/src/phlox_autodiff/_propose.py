@@ -13,7 +13,7 @@ from phlox_tensor import Proposed, Tensor
 from ._checkpoint import Memo
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 
-# Where a pass leaves the proposals that it meets, beside the gradients of its leaves.
+# Where a pass leaves the proposals that it meets, with the gradients of its leaves.
 PROPOSED: Final = make_node(LEAF, (), (), ())
 
 

@@ -28,7 +28,7 @@ class Recorded:
         base: the device that results are on.
         device: that of the transform, around it.
         output: what the function gave, on the device of the transform.
-        aux: what it gave beside that, on the device of the results.
+        aux: what else it gave, on the device of the results.
         inputs: the arguments to differentiate, as trees of leaves of the graph.
     """
 
@@ -150,7 +150,7 @@ def _to_differentiate(leaves: list[Any]) -> str:
 
 
 def pair_of(op: str, output: Any) -> tuple[Any, Any]:
-    """The value and what a function with ``has_aux`` gives beside it."""
+    """The value, and what else a function with ``has_aux`` gives."""
     if type(output) is not tuple or len(output) != 2:
         raise GradientError(
             op,

@@ -56,7 +56,7 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
         has_aux: ``function`` gives a pair, the loss and anything else, which is not
             differentiated; the result is then ``((value, aux), gradient)``.
 
-    A value of other arguments alone has a gradient of zeros.
+    A value that depends only on other arguments has a gradient of zeros.
 
     Raises:
         GradientError: from the call, when there is no Float tensor to differentiate, or the value

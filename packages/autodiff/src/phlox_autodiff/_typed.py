@@ -20,13 +20,13 @@ class Gradient(Protocol):
 
 
 class GradientAndAux(Protocol[X_co]):
-    """Gives a gradient, and what the function gave beside the loss."""
+    """Gives a gradient, and what else the function gave than the loss."""
 
     def __call__(self, x: A, /, *args: Any, **kwargs: Any) -> tuple[A, X_co]: ...
 
 
 class ValueAndGradient(Protocol[X_co]):
-    """Gives a loss, with what the function gave beside it if it did, and the gradient."""
+    """Gives a loss, with what else the function gave, if it did, and the gradient."""
 
     def __call__(self, x: A, /, *args: Any, **kwargs: Any) -> tuple[X_co, A]: ...
 

@@ -282,7 +282,7 @@ def _out(item: _Mapped, device: Backend, size: int) -> Any:
 
 
 def _joined(outs: list[Any], out_axes: Axes) -> Any:
-    """The values of the chunks, one behind the other."""
+    """The values of the chunks, one after the other."""
     _, structure = tree.flatten(outs[0])
     columns = [_spread(out_axes, out, "value", "out_axes") for out in outs]
 

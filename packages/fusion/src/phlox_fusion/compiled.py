@@ -47,7 +47,7 @@ from .wrapped import bound_to, kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_LATER: Final = object()  # ``compile`` with settings alone decorates what comes then
+_LATER: Final = object()  # ``compile`` with only settings decorates what comes then
 
 
 @final
@@ -431,7 +431,7 @@ def compile(function: Any = _LATER, /, *, check: bool = False, versions: int = 6
     are objects and sets among the arguments. Arrays of NumPy are no arguments.
 
     What a function reads from tensors, prints, or appends to lists outside is no op: reading
-    raises, and so does what the two runs show; other side effects happen in recorded runs alone.
+    raises, and so does what the two runs show; other side effects happen only in recorded runs.
 
     Args:
         function: of tensors, modules, numbers, and containers of them; or a module.

@@ -60,7 +60,7 @@ _ADVICE: Final = {
     "requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()",
     "zero_stage": "shard_optimizer=True",
 }
-# What annotations may name that their modules import for type checkers alone.
+# What annotations may name that their modules import only for type checkers.
 _NAMES: Final = {
     **{name: getattr(typing, name) for name in typing.__all__},
     **{name: getattr(collections.abc, name) for name in collections.abc.__all__},
@@ -229,7 +229,7 @@ def _explain_methods(cls: type) -> None:
 
 
 def _can_be_misled(method: FunctionType) -> bool:
-    """Whether a method takes arguments behind the first, and does not say yet which do not fit."""
+    """Whether a method takes arguments after the first, and does not say yet which do not fit."""
     code = method.__code__
     several = code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARARGS
     return bool(several) and not hasattr(method, "_explained")
@@ -378,7 +378,7 @@ def _text(values: Mapping[str, Any], name: str, own: str) -> str:
 def _by_name(
     function: Any, made_by: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> str | None:
-    """What to type where arguments by place are taken by name alone; None where there are none."""
+    """What to type where arguments by place are taken only by name; None where there are none."""
     name = function.__qualname__.removesuffix(".__init__")
     parameters = made_by.parameters.values()
     named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]

@@ -41,7 +41,7 @@ _UNARY: Final = {
 
 
 class NoOperand:
-    """Base of what holds tensors and is none: operators beside tensors and numbers are errors.
+    """Base of what holds tensors and is none: operators with tensors and numbers are errors.
 
     Attributes:
         tensor_code: the code that gives the tensor that was meant.
@@ -93,7 +93,7 @@ def _binary(sign: str) -> Callable[[NoOperand, object], Any]:
     def refuse(self: NoOperand, other: object) -> Any:
         if isinstance(other, _OPERANDS):
             raise refused_operand(sign, self, other)
-        return NotImplemented  # another type may know what it means beside a module
+        return NotImplemented  # another type may take modules
 
     return refuse
 

@@ -40,7 +40,7 @@ def publish(
     space = vars(here)
     explain(here, *(classes_of(here) if explained is None else explained))
     for room in rooms:
-        import_module(f"{module}.{room}")  # which shows it, the first time alone
+        import_module(f"{module}.{room}")  # which shows it, only the first time
         del space[room]
 
     def names() -> list[str]:

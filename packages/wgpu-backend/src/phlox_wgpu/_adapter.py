@@ -61,7 +61,7 @@ def adapters(power: Power) -> list[Any]:
 
 
 def one_api_each(found: list[Any]) -> list[Any]:
-    """Of a GPU that several APIs show, its adapters under the first of them alone."""
+    """Of a GPU that several APIs show, its adapters under only the first of them."""
 
     def name(adapter: Any) -> tuple[Any, ...]:
         return tuple(adapter.info[key] for key in ("vendor_id", "device_id", "device"))

@@ -24,7 +24,7 @@ _LEAST_ROOM = 8  # places; a copy has half as many again, as on the CPU
 
 
 def append(device: GpuDevice, x: GpuArray, values: GpuArray, axis: int) -> GpuArray:
-    """Values behind x along an axis, in the room behind it where there is any."""
+    """Values after x along an axis, in the room after it where there is any."""
     first = x.shape[axis]
     shape = (*x.shape[:axis], first + values.shape[axis], *x.shape[axis + 1 :])
     with device.lock:
@@ -53,7 +53,7 @@ def _in_room(device: GpuDevice, x: GpuArray, shape: Shape, axis: int) -> GpuArra
 
 
 def _with_room(device: GpuDevice, x: GpuArray, shape: Shape, axis: int) -> GpuArray:
-    """A copy of x with room behind each line."""
+    """A copy of x with room after each line."""
     most = shape[axis] + max(shape[axis] // 2, _LEAST_ROOM)
     whole = device.empty((*shape[:axis], most, *shape[axis + 1 :]), x.dtype)
     copy_into(device, x, whole.view(x.shape, whole.strides, 0))

@@ -13,7 +13,7 @@ class Recent(Generic[Key, Value]):
     """At least the last `capacity` / 2 values that were asked for, and at most `capacity`.
 
     Two generations: when the young one is full, the old one is dropped and the young one grows
-    old; what is found in the old one joins the young one. ``get`` looks among the young alone, at
+    old; what is found in the old one joins the young one. ``get`` looks only among the young, at
     the price of a dict; `find` does the rest: ``cache.get(key) or cache.find(key, make)``.
     """
 

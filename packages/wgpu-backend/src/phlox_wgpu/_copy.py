@@ -202,7 +202,7 @@ class _NoPool:
 
 
 _NO_POOL: Final[Any] = _NoPool()
-# Seconds to wait for other processes. Their hosts are in the same step, so it is for GPUs alone.
+# Seconds to wait for other processes. Their hosts are in the same step, so it is only for GPUs.
 _LONGEST: Final = 600.0
 
 
@@ -223,7 +223,7 @@ class Shared:
         return GpuArray(self._storage, (count,), (1,), at // ITEM_BYTES[dtype.name], dtype)
 
     def put(self, x: GpuArray, at: int, /) -> None:
-        """Write an array of one axis from a byte on, behind the ops before."""
+        """Write an array of one axis from a byte on, after the ops before."""
         copy_into(self._device, x, self.array(x.size, x.dtype, at))
 
     def meet(

@@ -35,7 +35,7 @@ _SETS = {
     "Float": ("Any", "Float", "Num"),
     "Int": ("Any", "Bits", "Int", "Num"),
 }
-# The Python numbers that may stand beside an array of a kind.
+# The Python numbers that an array of a kind takes as operands.
 _NUMBERS = {"Bool": (bool,), "Float": (float, int, bool), "Int": (int, bool)}
 _COPY_FROM = 1 << 18  # elements from which a transposed operand is copied first
 _FLOAT32_MAX = 3.4028235677973366e38  # numbers from here on round to infinity

@@ -1,4 +1,4 @@
-"""Shapes and strides alone: windows, reshapes, broadcasts, axes merged into fewer."""
+"""Arithmetic of shapes and strides: windows, reshapes, broadcasts, axes merged into fewer."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Pool:
         self.keep_bytes = 1 << 30
         self._most = 0
         self._free: defaultdict[int, list[Buffer]] = defaultdict(list)
-        # Every buffer is held here as well. Held by its array alone, a buffer in a reference cycle
+        # Every buffer is held here as well. Held only by its array, a buffer in a reference cycle
         # would be finalized, and released, in the same collection that hands it back to the pool.
         self._all: dict[int, Buffer] = {}
         self._buckets: Recent[int, int] = Recent(_KEPT_SIZES)

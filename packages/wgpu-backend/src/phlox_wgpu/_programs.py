@@ -38,7 +38,7 @@ _MOST_CACHED: Final = 128  # of all arrays, and of what stages keep for each oth
 def kernel(device: GpuDevice, program: Program) -> Kernel | None:
     """The kernel of a program, one for equal programs; None for what WGSL has no row for.
 
-    Folds are those of float32, and no sources stand beside them.
+    Folds are those of float32, and programs with them have no sources.
     """
     program.check()
     folds = folds_of(program)

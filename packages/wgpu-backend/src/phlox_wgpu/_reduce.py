@@ -154,7 +154,7 @@ def deal_out(
     *,
     split: bool = True,
 ) -> Dealt:
-    """Choose lanes per result, their direction and the parts, by shape and layout alone."""
+    """Choose lanes per result, their direction and the parts, only by shape and layout."""
     kept_lengths, (kept_strides,) = kept
     lengths, (strides,) = reduced
     results = math.prod(kept_lengths)
@@ -235,7 +235,7 @@ def pass_groups(deal: Dealt) -> int:
 
 
 def pass_params(deal: Dealt, count: int) -> tuple[float, ...]:
-    """The parameters of a pass behind its offset; ``count`` is the divisor of a mean."""
+    """The parameters of a pass after its offset; ``count`` is the divisor of a mean."""
     total = math.prod(deal.kept) * deal.parts
     unit = 4 if deal.vector else 1
     return (

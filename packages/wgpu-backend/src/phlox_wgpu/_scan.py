@@ -68,7 +68,7 @@ def _scan(
     *,
     totals: bool = False,
 ) -> None:
-    """Scan every block of every row on its own; ``totals``: store what each comes to alone."""
+    """Scan every block of every row on its own; ``totals``: store only what each comes to."""
     length = x.shape[-1]
     blocks = -(-length // block)
     out = outs[0]

@@ -15,7 +15,7 @@ _SHARED: Final = frozenset({"bias", "weight"})
 
 
 def elementwise(call: Call) -> Any:
-    """Line the axes up behind the lanes, and broadcast."""
+    """Line the axes up after the lanes, and broadcast."""
     rank = max(len(call.shape(i)) for i in range(len(call.operands)))
     given = [
         call.full(i, rank) if mapped and len(call.shape(i)) < rank else operand
@@ -111,7 +111,7 @@ def each_as_its_lane(call: Call, given: list[Any]) -> Any:
     out = call.run(*given)
     if not isinstance(out, tuple):
         return out
-    # A result of one operand alone has no axes that lined this one up with the others.
+    # A result of a single operand has no axes that lined this one up with the others.
     specs = [
         Spec(call.shape(i), x.dtype) if isinstance(x, Tensor) else x
         for i, x in enumerate(call.operands)

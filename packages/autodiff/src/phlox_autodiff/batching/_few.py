@@ -14,7 +14,7 @@ def _along(call: Call) -> Any:
 
 
 def _bounded(call: Call) -> Any:
-    """The last operand is a number for each matrix: it has the axes of the batch alone."""
+    """The last operand is a number for each matrix: it has only the axes of the batch."""
     *matrices, bound = range(len(call.operands))
     rank = max(len(call.shape(i)) for i in matrices)
     given = [call.full(i, rank) for i in matrices]

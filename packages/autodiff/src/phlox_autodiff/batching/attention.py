@@ -10,7 +10,7 @@ from .._lanes import Call, LanesRule, NoLanes
 
 
 def _with_lanes(call: Call, tensors: int) -> list[Any]:
-    """The first ``tensors`` operands and behind them mask and bias, which broadcast to scores."""
+    """The first ``tensors`` operands and after them mask and bias, which broadcast to scores."""
     rank = len(call.shape(tensors - 1))
     heads = [call.full(i) for i in range(tensors)]
     return [*heads, *(call.full(i, rank) for i in (tensors, tensors + 1))]

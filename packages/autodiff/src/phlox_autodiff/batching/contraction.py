@@ -31,7 +31,7 @@ def _matmul(call: Call) -> Tensor[Any]:
 
 
 def _lined_up(x: Tensor[Any], rank: int, mapped: bool) -> Tensor[Any]:
-    """The tensor with axes of size 1 behind the lanes, so that batches of a lane meet."""
+    """The tensor with axes of size 1 after the lanes, so that batches of a lane meet."""
     missing = rank + 1 - x.ndim
     if not mapped or not missing:
         return x

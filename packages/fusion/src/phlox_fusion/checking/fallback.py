@@ -31,7 +31,7 @@ class Fallbacks:
     def note(self, error: Exception, whose: object, *, check: bool) -> None:
         """Count an error; the first one is a warning at the line of the user.
 
-        One that may have been caught is counted alone.
+        One that the function may have caught is only counted.
 
         Args:
             check: raise in place of that.

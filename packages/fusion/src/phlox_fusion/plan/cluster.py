@@ -127,7 +127,7 @@ class _Clusters:
         return kept, self._alone
 
     def _take_sources(self) -> None:
-        """Let clusters draw the random numbers that they alone read."""
+        """Let clusters draw the random numbers that only they read."""
         for place, node in enumerate(self._nodes):
             if not node.op.traits.source or node.results[0] in self._wanted:
                 continue

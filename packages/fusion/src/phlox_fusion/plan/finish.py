@@ -15,7 +15,7 @@ _WIDE: Final = 4  # bytes
 def with_finishes(
     nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]
 ) -> tuple[list[Node], list[Node]]:
-    """Return the ops with activations as a part of the product that they alone read, and these.
+    """Return the ops with activations as a part of the product that only they read, and these.
 
     A device says for which activations and sizes that gives the same bits faster. Types narrower
     than float32 stay apart: a product is rounded before its activation, and so would not be.

@@ -142,7 +142,7 @@ def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple
 
 
 def _late(steps: Sequence[Step]) -> Fused | None:
-    """The first program that gives what a step before it takes, or takes what one behind it gives.
+    """The first program that gives what a step before it takes, or takes what one after it gives.
 
     Two that read the same were joined when the readers of the first were in a program that runs
     later; that one is none any more.

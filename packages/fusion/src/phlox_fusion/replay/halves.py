@@ -100,7 +100,7 @@ class Join:
 
         Args:
             order: of the leaves that replays are given.
-            check: let the function run beside each half, and compare all bits.
+            check: compare all bits of each half with those of the function.
         """
         self._function: Final = function
         self._check: Final = check
@@ -152,7 +152,7 @@ class Join:
         return [text for half in self._halves for text in half.texts]
 
     def ready(self) -> tuple[Replay, str]:
-        """Return the replay of the function alone, and its text."""
+        """Return the replay of only the function, and its text."""
         self._plain, text = forward_of(self._trace, ())
         return self._plain, text
 
@@ -248,7 +248,7 @@ class Join:
         return half.layout.build(found)
 
     def _again(self, call: OpenCall, device: Backend, mask: Mask, cotangents: list[Any]) -> Any:
-        """Record the function and the pass behind it; the second time make halves of it."""
+        """Record the function and the pass after it; the second time make halves of it."""
 
         def then(made: Recording, own: Any, out: Any) -> tuple[list[Value], Any]:
             given, seeds = list[Value](), list[Any]()
@@ -268,7 +268,7 @@ class Join:
         return out
 
     def _run_again(self, call: OpenCall, then: CarryBack) -> tuple[Run, Any]:
-        """The run, and what came out behind the function and how."""
+        """The run, and what came out after the function and how."""
 
         def run() -> tuple[Run, Any]:
             pairs = zip(self._arguments.leaves, call.given, strict=True)
@@ -357,7 +357,7 @@ class _Pull:
 
 
 def _halves(mask: Mask, trace: Trace, pulled: PassBack) -> Half:
-    """Part a trace of a function and the pass behind it."""
+    """Part a trace of a function and the pass after it."""
     whole = trace.graph
     grads = tuple(ref.number for ref in pulled.place.refs if type(ref) is Value)
     given = tuple(value.number for value in pulled.given)

@@ -286,7 +286,7 @@ def flatten(
 
 
 def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, int]) -> None:
-    """Put the children of a node on the stack, behind the node itself."""
+    """Put the children of a node on the stack, after the node itself."""
     node = tree.node_of(item)
     if node is None:
         parts.append(StaticPart(item))

@@ -118,7 +118,7 @@ def _told(part: NodePart, other: NodePart) -> str:
 
 
 def _of_ids(part: NodePart, other: NodePart) -> str:
-    """What to do where an id alone, which comes first, is another one."""
+    """What to do where only an id, which comes first, is another one."""
     a, b = part.static, other.static
     if not part.node.whole or type(a) is not tuple or type(b) is not tuple:
         return ""

@@ -211,7 +211,7 @@ def _casts(backend: Backend, prepared: Sequence[Any], given: Sequence[Any]) -> C
 def _pass_on(
     key: Any, op: Op, specs: list[Any], values: tuple[Any, ...], casts: Casts, backend: Backend
 ) -> None:
-    """Run the entry of the op, behind casts of its operands, at once for calls with this key."""
+    """Run the entry of the op, after casts of its operands, at once for calls with this key."""
     expand = op.expand
     if isinstance(expand, Restated) and backend.entry(op.name) is None:
         op, values = expand.op, expand.attributes(specs[0], values)

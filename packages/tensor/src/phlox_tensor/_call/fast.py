@@ -111,7 +111,7 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
 
 
 def _refused(op: Op, other: Any) -> PhloxError | None:
-    """The error for what no operator takes beside a tensor; None for what may know more itself."""
+    """The error for what no operator takes with a tensor; None for what may know more itself."""
     kind, equality = type(other), op.name in _EQUALITIES
     if isinstance(other, complex):
         return DTypeError(
@@ -217,7 +217,7 @@ def _said(op: Op, settings: dict[str, Any]) -> list[str]:
 def _of_numpy(
     op: Op, wrong: dict[str, Any], name: str, given: dict[str, Any]
 ) -> UnknownArgumentError:
-    """The error for a keyword of NumPy's functions alone."""
+    """The error for a keyword that only NumPy's functions take."""
     rest = "".join(f", {text}" for text in _said(op, given))
     operands = [
         o.name for o in op.signature.operands if not o.optional or given.get(o.name) is not None

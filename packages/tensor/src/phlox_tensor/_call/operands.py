@@ -282,7 +282,7 @@ def _group_dtype(
 
 
 def _scalar_dtype(kind: str, members: list[Any], backend: Backend) -> DType:
-    """The type of a group of scalars alone."""
+    """The type of a group of nothing but scalars."""
     numbers = [plain(m) for m in members if m is not None]
     if kind == "Float" or any(isinstance(m, float) for m in numbers):
         return backend.default_float

@@ -50,7 +50,7 @@ class Spectrum(_Pair):
     Raises:
         DTypeError: for parts of two types.
         ShapeError: for parts of two shapes.
-        WrongTypeError: for a part missing, or a tensor beside something else.
+        WrongTypeError: for a missing part, or a tensor with something else.
 
     Example:
         >>> z = Spectrum(asarray([3.0]), asarray([4.0]))
@@ -80,7 +80,7 @@ class Spectrum(_Pair):
     if not TYPE_CHECKING:  # a checker knows which attributes there are
 
         def __getattr__(self, name: str) -> Any:
-            """Say what to type for what tensors have alone."""
+            """Say what to type for what only tensors have."""
             hint = None
             if hasattr(Tensor, name) and not name.startswith("_"):
                 call = "()" if callable(getattr(Tensor, name)) else ""

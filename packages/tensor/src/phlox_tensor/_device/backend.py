@@ -330,7 +330,7 @@ class Backend(metaclass=_Interned):
     def propose(self, result: Primitive, target: Tensor, value: Tensor, /) -> Primitive:
         """Return ``result``, with a new value for the constant ``target`` in its history.
 
-        The value is found beside the gradients of whatever ``result`` goes into; nothing else
+        The value comes with the gradients of whatever ``result`` goes into; nothing else
         sees it, and where nothing is recorded it is dropped.
         """
         return result

@@ -95,7 +95,7 @@ def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
 
 
 def _placed(args: tuple[Any, ...], kinds: list[str]) -> list[Any]:
-    """Numbers beside arrays in the type of those, which NumPy widens where it is bfloat16."""
+    """Numbers, in the type of the arrays with them, which NumPy widens where it is bfloat16."""
     types = {k: x.dtype for k, x in zip(kinds, args, strict=False) if isinstance(x, np.ndarray)}
     placed = [
         x if isinstance(x, np.ndarray) or k not in types else np.asarray(x, types[k])

@@ -185,7 +185,7 @@ class ProgramLimits(NamedTuple):
     Attributes:
         bindings: inputs and outputs together; 0: the backend runs no programs.
         instrs: instructions.
-        mixed: element types of 8 bytes may stand beside those of 2 and 4.
+        mixed: one program may have element types of 8 bytes and of 2 or 4.
         folds: reductions of the last axes may stand among the instructions.
         folds_from: bytes of what is folded from which that is faster than the ops.
         stages: what a fold gives may be read for each element of the row again.

@@ -21,7 +21,7 @@ class SharedMemory(Protocol):
         ...
 
     def put(self, primitive: Any, at: int, /) -> None:
-        """Write a primitive of one axis from a byte on, behind the ops before."""
+        """Write a primitive of one axis from a byte on, after the ops before."""
         ...
 
     def meet(self, words: Sequence[NDArray[Any]], own: int, turn: int, /) -> Callable[[], None]:

@@ -65,7 +65,7 @@ def _no_op(table: Table, name: object) -> UnknownOpError:
 
 
 def casting(table: Table, name: str, casts: Casts) -> Entry:
-    """The entry of an op, behind casts of its operands."""
+    """The entry of an op, after casts of its operands."""
     entry = table[name]
     places = [(i, c) for i, c in enumerate(casts) if (any(c) if type(c) is tuple else c)]
     if not places:

@@ -231,7 +231,7 @@ def _codes() -> dict[str, tuple[str, str]]:
 
 
 FOREIGN: Final = _codes()
-# What phlox has of packages beside this one, and a user of this one alone may look for.
+# What other packages of phlox have, and a user of only this one may look for.
 _BESIDE: Final = frozenset(
     ("Autodiff", "Cpu", "Wgpu", "compile", "grad", "nn", "onnx", "optim", "value_and_grad", "vmap")
 )
@@ -249,7 +249,7 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         )
     inside = FOREIGN.get(f"{owner.rpartition('.')[2]}.{name}")  # where a namespace means more
     ours, code = inside or FOREIGN.get(name, ("", ""))
-    # A class of tensors lists nothing; namespaces inside of the package are others' alone.
+    # A class of tensors lists nothing; only other libraries have namespaces inside of the package.
     code = NAMES.get(name, code) if known and "." not in owner else code
     if code:
         what = f"phlox calls this {ours}" if ours else "phlox writes this otherwise"

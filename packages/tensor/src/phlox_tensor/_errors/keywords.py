@@ -269,7 +269,7 @@ def refused_keyword(
         op: what was called.
         wrong: the arguments, by their keywords.
         known: the arguments that may be given by name.
-        first: the one that is given by its place alone.
+        first: the one that is given only by its place.
         given: the settings of the call; ``said`` has the texts of those that are no defaults.
     """
     given = given or {}

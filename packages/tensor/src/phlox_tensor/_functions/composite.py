@@ -140,12 +140,12 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 def result_type(*arrays_and_dtypes: Tensor[Any] | DTypeLike | Scalar) -> DType:
     """Return the element type in which tensors, types and numbers meet.
 
-    Python numbers are weak: they take the type of what stands beside them.
+    Python numbers are weak: they take the type of the other operands.
 
     Raises:
         KindError: when kinds mix.
         DTypeError: when no type holds both.
-        ArgumentError: when there are numbers alone, or nothing.
+        ArgumentError: when there are only numbers, or nothing.
 
     Example:
         >>> result_type(int8, uint8, 3)
@@ -163,7 +163,7 @@ def result_type(*arrays_and_dtypes: Tensor[Any] | DTypeLike | Scalar) -> DType:
 
 
 def _check_number(number: Scalar, dtype: DType) -> None:
-    """A truth value stands beside Bool alone, a float beside Float."""
+    """A truth value goes only with Bool, a float only with Float."""
     own: KindName = (
         "Bool" if type(number) is bool else "Int" if isinstance(number, int) else "Float"
     )

@@ -86,7 +86,7 @@ def all_reduce(group: Group, x: Array) -> Array:
 
 
 def all_gather(group: Group, x: Array, axis: int, ranks: int) -> Array:
-    """What all ranks have, one behind the other along an axis."""
+    """What all ranks have, one after the other along an axis."""
     whole = np.empty(ranks * x.size, x.dtype)
     group.all_gather(np.ascontiguousarray(x).reshape(-1), whole, [x.size] * ranks)
     return np.concatenate([*whole.reshape(ranks, *x.shape)], axis)

@@ -146,7 +146,7 @@ def _exchange(group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any]) -
     rows = [len(each) for each in nodes]
     if len(held) == 1:
         send = held[0]
-    else:  # the rows of a piece, one behind the other
+    else:  # the rows of a piece, one after the other
         pieces = [held[:, low:high].ravel() for low, high in itertools.pairwise(edges)]
         send = np.concatenate(pieces)
     receive = np.empty((sum(rows), own), out.dtype)

@@ -27,7 +27,7 @@ class TreeNode(NamedTuple):
 class TreeSum(Generic[T]):
     """Adds leaves in pairs, pairs of pairs and so on; a leaf may be absent.
 
-    The order follows from the number of leaves alone. At most log2 of it sums are held, twice as
+    The order follows only from the number of leaves. At most log2 of it sums are held, twice as
     many where the first leaf is not number 0: these are a part of a sum, for others to finish.
 
     Attributes:

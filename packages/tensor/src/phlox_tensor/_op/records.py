@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 class IndexSample(NamedTuple):
     """In a test case: an integer operand with values in [-size, size).
 
-    A negative size asks for values counted from the front alone, in [0, -size).
+    A negative size asks for values counted only from the front, in [0, -size).
     """
 
     shape: tuple[int, ...]

@@ -30,7 +30,7 @@ def run_together(function: Callable[..., Any], rows: Sequence[Any]) -> list[Any]
 
     Args:
         function: of trees of tensors and plain values, to such.
-        rows: the arguments, which differ in their tensors alone: same structure, same plain values,
+        rows: the arguments, which differ only in their tensors: same structure, same plain values,
             same element types. The tensors of a row have one shape.
 
     Returns:

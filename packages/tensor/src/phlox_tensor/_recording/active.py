@@ -45,7 +45,7 @@ def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
 
     Args:
         made: what notes it.
-        watching: on all devices; else on those alone that note their ops themselves.
+        watching: on all devices; else only on those that note their ops themselves.
     """
     _count(1, watching=watching)
     _OPEN.on_all.append(watching)

@@ -101,7 +101,7 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     """Return the real numbers whose ``rfft`` is x.
 
     Args:
-        x: a pair, or real parts alone.
+        x: a pair, or only real parts.
         n: how many; by default twice one less than the size of x.
         axis: along which.
         norm: as of ``fft``.

@@ -180,7 +180,7 @@ def _bordered(x: Tensor, n_fft: int, mode: str) -> Tensor:
 
 
 def _cut(x: Tensor, n: int, hop: int, count: int) -> Tensor:
-    """``count`` pieces of ``n``, one ``hop`` behind the other: rows of hops beside each other."""
+    """``count`` pieces of ``n``, one ``hop`` after the other: rows of hops beside each other."""
     parts = -(-n // hop)
     rest = (count + parts - 1) * hop - x.shape[-1]
     x = x.pad(((0, rest),)) if rest > 0 else x[..., : x.shape[-1] + rest]

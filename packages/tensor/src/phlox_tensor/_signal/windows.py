@@ -106,10 +106,10 @@ def window(
     Args:
         name: which.
         n: how many.
-        periodic: as if it went on behind its end, which transforms want; else symmetric.
-        beta: of ``"kaiser"`` alone, which needs it: how fast it fades; 0 is no fading.
-        std: of ``"gaussian"`` alone, which needs it: the deviation, in samples.
-        tau: of ``"exponential"`` alone, which needs it: samples in which it falls to 1/e.
+        periodic: as if it went on after its end, which transforms want; else symmetric.
+        beta: only of ``"kaiser"``, which needs it: how fast it fades; 0 is no fading.
+        std: only of ``"gaussian"``, which needs it: the deviation, in samples.
+        tau: only of ``"exponential"``, which needs it: samples in which it falls to 1/e.
         dtype: element type; the default float type by default.
         device: where; the default device by default.
 

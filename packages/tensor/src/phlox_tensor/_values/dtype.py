@@ -40,7 +40,7 @@ class DType:
             self.numpy = numpy_dtype
 
     def __getattr__(self, name: str) -> Any:
-        """Give the NumPy dtype of bfloat16, which another package has, at its first use alone.
+        """Give the NumPy dtype of bfloat16, which another package has, only at its first use.
 
         Raises:
             DTypeError: that package is not installed.
@@ -224,7 +224,7 @@ def can_hold(value: int, dtype: DType) -> bool:
 
 
 def number_for(value: Scalar, dtype: DType, op: str) -> Any:
-    """Return a number as one of ``dtype``, for values that stand beside tensors of that type.
+    """Return a number as one of ``dtype``, for values that meet tensors of that type.
 
     Raises:
         KindError: a fraction, nan or an infinity for an Int type; not 0 or 1 for Bool.

@@ -52,7 +52,7 @@ class Number:
     Arithmetic with numbers gives numbers, and ops take them. Whatever turns one into a plain value
     (``float``, ``int``, a comparison, ``if``) becomes a guard: a replay holds only while the same
     comes out. ``call(cos, x)`` keeps a function of plain numbers in the recording. It says that its
-    class is int or float, as ``isinstance`` asks; ``type`` alone tells it apart.
+    class is int or float, as ``isinstance`` asks; only ``type`` tells it apart.
 
     Attributes:
         value: what it is in this call.
@@ -374,7 +374,7 @@ def type_depends_on_values(function: Callable[..., Any], args: tuple[Any, ...]) 
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two plain values are one: by type, sign of zero, and NaN beside NaN."""
+    """Whether two plain values are one: by type and sign of zero; NaN is NaN."""
     if type(a) is not type(b):
         return False
     if isinstance(a, float):  # of NumPy too

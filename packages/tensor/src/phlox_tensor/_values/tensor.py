@@ -29,7 +29,7 @@ else:
         __hash__ = object.__hash__
 
 
-# What PyTorch calls arguments of ``backward``; what to do instead of those that it alone has.
+# What PyTorch calls arguments of ``backward``; what to do instead of those that only it has.
 _WORDS: Final = {"grad_tensors": ("seed",), "gradient": ("seed",)}
 _ADVICE: Final = {
     "create_graph": "px.grad of a function that calls px.grad",
@@ -77,7 +77,7 @@ def refuse_stream(op: str, stream: Any) -> Never:
 
 
 class _Constructor(type):
-    """Holds the constructor, so that Tensor has no ``__init__`` and ``new`` is C alone.
+    """Holds the constructor, so that Tensor has no ``__init__`` and ``new`` runs only C.
 
     Each result of an op is made by ``new``, in two thirds of the time of ``object.__new__``.
     """

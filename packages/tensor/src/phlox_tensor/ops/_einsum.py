@@ -66,7 +66,7 @@ def _moved(x: Tensor[Any], moves: Iterable[Move]) -> Tensor[Any]:
 
 @lru_cache(_KEPT)
 def _plan(equation: str, shapes: tuple[Shape, ...]) -> _Plan:
-    """What to do for an equation and shapes, which alone decide."""
+    """The steps for an equation and shapes; nothing else decides them."""
     inputs, output, sizes = read(equation, shapes)
     terms = [_once(_Term(*each), sizes) for each in zip(inputs, shapes, strict=True)]
     steps: list[_Step] = []

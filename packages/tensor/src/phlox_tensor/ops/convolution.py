@@ -178,7 +178,7 @@ def conv2d_weight_grad(
 
 
 def transposed_padding(padding: Any, extra: Any) -> tuple[tuple[tuple[int, int], ...], list[int]]:
-    """Padding of the convolution behind a transposed one, and how many zeros follow it."""
+    """Padding of the convolution after a transposed one, and how many zeros follow it."""
     cuts = [min(more, high) for (_, high), more in zip(padding, extra, strict=True)]
     sides = tuple((low, high - cut) for (low, high), cut in zip(padding, cuts, strict=True))
     return sides, [more - cut for more, cut in zip(extra, cuts, strict=True)]

@@ -290,7 +290,7 @@ lp_pool3d = _power_pool(
 
 
 def _gathered(x: Tensor[Any], axis: int, count: int) -> tuple[Tensor[Any], Any]:
-    """What each of ``count`` regions along an axis holds, on an axis behind it, and how many."""
+    """What each of ``count`` regions along an axis holds, on an axis after it, and how many."""
     first, last = shapes.regions(x.shape[axis], count)
     longest = int((last - first).max(initial=0))
     places = np.minimum(first[:, None] + np.arange(longest), last[:, None] - 1)

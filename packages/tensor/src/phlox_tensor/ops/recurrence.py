@@ -191,7 +191,7 @@ def counted(states: Tensor, lengths: Tensor[Int] | None) -> Tensor:
 
 
 def last(states: Tensor, reverse: bool) -> Tensor:
-    """The state behind the walk."""
+    """The state after the walk."""
     return states[:, 0] if reverse else states[:, -1]
 
 

@@ -44,7 +44,7 @@ def _sequences(
     times: int,
     classes: int,
 ) -> tuple[Tensor[Int], Tensor[Int] | None, Tensor[Int] | None]:
-    """Labels that are classes, 0 behind the end of each sequence, and lengths that are there."""
+    """Labels that are classes, 0 after the end of each sequence, and lengths that are there."""
     if input_lengths is not None:
         input_lengths = held(op, "input_lengths", input_lengths, times)
     if target_lengths is not None:

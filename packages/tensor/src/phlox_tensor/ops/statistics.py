@@ -252,7 +252,7 @@ def histogram(
 
 
 def _lines(x: Tensor[Any], axis: tuple[int, ...]) -> Tensor[Any]:
-    """The axes that are reduced as one, behind the others."""
+    """The axes that are reduced as one, after the others."""
     others = tuple(i for i in range(x.ndim) if i not in axis)
     front = tuple(x.shape[i] for i in others)
     return x.permute_dims((*others, *axis)).reshape((*front, prod(x.shape[i] for i in axis)))
@@ -283,7 +283,7 @@ def _between(
     part = {"higher": 1.0, "linear": place - low, "lower": 0.0, "midpoint": 0.5}
     weight = part.get(interpolation, 0.0) if low != high else 0.0
     first, second = ordered[..., low], ordered[..., high]
-    last = ordered[..., -1]  # nan is sorted behind all
+    last = ordered[..., -1]  # nan is sorted after all
     if 0 < weight < 1:
         out = _mixed(first, second, last, weight)
     else:

@@ -32,7 +32,7 @@ def checked(op: str, indices: Array, size: int) -> Array:
 
 
 def within(op: str, numbers: Array, size: int, name: str) -> Array:
-    """Return the numbers of an argument, which count from the front alone.
+    """Return the numbers of an argument, which count only from the front.
 
     Raises:
         IndexOutOfRangeError: when one is below 0, or ``size`` and more.

@@ -94,7 +94,7 @@ def _walk_back(
     """What each step gives (N, steps, columns), and cotangents of the first states (parts, N, H).
 
     ``wanted`` are those of the states behind each step. ``step`` maps a sequence, its step and the
-    cotangents of the states behind it to what it gives and to those of the states before it.
+    cotangents of the states after it to what it gives and to those of the states before it.
     """
     n, steps, size = wanted[0].shape
     trace = TRACES[wanted[0].dtype.itemsize]

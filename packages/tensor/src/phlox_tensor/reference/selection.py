@@ -32,7 +32,7 @@ def _log_sum(terms: list[float]) -> float:
 
 
 def _labels(op: str, targets: Array, counts: Array, classes: int) -> list[list[int]]:
-    """The labels of each sequence, without what stands behind them."""
+    """The labels of each sequence, without what stands after them."""
     counts = within(op, counts, targets.shape[1] + 1, "target_lengths")
     pairs = zip(targets, counts, strict=True)
     return [within(op, line[:count], classes, "targets").tolist() for line, count in pairs]

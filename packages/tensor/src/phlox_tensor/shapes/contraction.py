@@ -12,7 +12,7 @@ from ._broadcast import broadcast_shapes
 
 
 def matmul_integer(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """As ``matmul``, for integers and sums of integers alone."""
+    """As ``matmul``, only for integers and sums of integers."""
     (dtype,) = attributes
     if dtype.kind != "Int":
         raise ArgumentError(op.name, "no integers", got=dtype, expected="such as int32")

@@ -129,7 +129,7 @@ def take(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def take_along_axis(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """The shape of the indices, which agree with x beside the axis."""
+    """The shape of the indices, which agree with x on all other axes."""
     _along(op, specs, attributes[0])
     return [specs[1].shape]
 

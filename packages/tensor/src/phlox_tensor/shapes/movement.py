@@ -330,7 +330,7 @@ def repeat(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def prepare_roll(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
-    """A shift for each axis; one alone is that of all."""
+    """A shift for each axis; a single one is for all."""
     del specs, backend
     shift, axis = attributes
     if axis is None:

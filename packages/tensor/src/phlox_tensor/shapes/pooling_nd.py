@@ -77,6 +77,6 @@ def adaptive_with_indices(op: Op, specs: Specs, attributes: Attributes) -> list[
 
 
 def regions(n: int, count: int) -> tuple[Any, Any]:
-    """First element of each of ``count`` regions of n elements, and the one behind its last."""
+    """First element of each of ``count`` regions of n elements, and the one after its last."""
     i = np.arange(count)
     return i * n // count, -(-(i + 1) * n // count)

@@ -210,12 +210,12 @@ def _inside(places: Any, n: int, mode: str) -> Any:
 
 
 def shuffled(shape: Any, factor: int) -> tuple[int, ...]:
-    """The shape behind ``pixel_shuffle``."""
+    """The shape after ``pixel_shuffle``."""
     *lead, c, h, w = shape
     return *lead, c // factor**2, h * factor, w * factor
 
 
 def unshuffled(shape: Any, factor: int) -> tuple[int, ...]:
-    """The shape behind ``pixel_unshuffle``."""
+    """The shape after ``pixel_unshuffle``."""
     *lead, c, h, w = shape
     return *lead, c * factor**2, h // factor, w // factor

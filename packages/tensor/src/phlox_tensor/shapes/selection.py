@@ -93,7 +93,7 @@ def masked_fill(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def one_hot(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """An axis of classes behind the others."""
+    """An axis of classes after the others."""
     if attributes[0] < 1:
         raise ArgumentError(op.name, "no classes", got=attributes[0], expected="1 or more")
     return [(*specs[0].shape, attributes[0])]

@@ -30,7 +30,7 @@ class Sample:
 def dtypes_for(op: Op, backend: Backend) -> list[DType]:
     """The element types to test an op with: those of its first operand or ``dtype`` attribute."""
     if op.signature.operands:
-        # A condition in front (where) is no choice; the operands behind it are.
+        # A condition in front (where) is no choice; the operands after it are.
         kinds = KIND_SETS[next((k for k in _kinds(op) if k != "Bool"), "Bool")]
     elif any(a.name == "dtype" and a.default is REQUIRED for a in op.signature.attributes):
         kinds = KIND_SETS[op.signature.results[0].kind]

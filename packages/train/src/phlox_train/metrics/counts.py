@@ -335,7 +335,7 @@ class CohenKappa(Matrix, better="higher"):
     multilabel: ClassVar[bool] = False
 
     def value(self, state: State) -> float:
-        """Return kappa; NaN without examples, and where one class is alone."""
+        """Return kappa; NaN without examples, and where there is only one class."""
         matrix = state["matrix"].astype(np.float64)
         expected = np.outer(matrix.sum(axis=1), matrix.sum(axis=0))
         far = np.abs(np.subtract.outer(range(len(matrix)), range(len(matrix))))

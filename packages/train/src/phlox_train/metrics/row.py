@@ -71,7 +71,7 @@ class Row(Config):
         return self.merge(None, read(self.part(*taken)))
 
     def __call__(self, *given: Any) -> Any:
-        """Return the value for these alone, as a step would give them; arrays will do."""
+        """Return the value for only these, as a step would give them; arrays will do."""
         return self.value(self.state(*given))
 
     @abstractmethod

@@ -167,7 +167,7 @@ class BLEU(Text, better="higher"):
         max_n: the longest n-grams.
         smoothing: what n-grams without a match count: ``"exp"`` half, then a quarter, … of one;
             ``"add-k"`` adds one to all counts but those of words; ``"none"``.
-        tokenize: ``"13a"`` splits off punctuation, ``"char"``, or ``"none"``, at spaces alone.
+        tokenize: ``"13a"`` splits off punctuation, ``"char"``, or ``"none"``, only at spaces.
 
     Example:
         >>> BLEU()(["the cat sat on the mat"], ["the cat sat on a mat"])

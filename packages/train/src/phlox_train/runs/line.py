@@ -91,7 +91,7 @@ class Line:
     def _open(self) -> None:
         if self._console is not None:
             return
-        from rich.console import Console  # noqa: PLC0415 - slow, and for runs that show alone
+        from rich.console import Console  # noqa: PLC0415 - slow, and only for runs that show
         from rich.live import Live  # noqa: PLC0415
 
         self._console = Console(highlight=False)

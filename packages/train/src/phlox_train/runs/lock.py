@@ -56,7 +56,7 @@ def is_held(folder: Path) -> bool:
     """Whether a run holds a folder now."""
     try:
         file = os.open(folder / NAME, os.O_RDWR)
-    except OSError:  # no run was there, or it is for reading alone
+    except OSError:  # no run was there, or it is read-only
         return False
     try:
         _lock(file, shared=True)
@@ -81,7 +81,7 @@ def _locked(file: int) -> bool:
 
 def _lock(file: int, *, shared: bool) -> None:
     if sys.platform == "win32":
-        os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which others may read
+        os.lseek(file, 1 << 20, os.SEEK_SET)  # far after the text, which others may read
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         os.lseek(file, 0, os.SEEK_SET)
     elif sys.platform != "emscripten":

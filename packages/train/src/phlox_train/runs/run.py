@@ -104,7 +104,7 @@ class Run(Named):
             learner: what is trained, or several by name: whatever has ``into_record`` and a
                 ``load_record`` that changes the object itself.
             batches: what ``run.batches()`` goes through, once an epoch.
-            config: what the training is made from; a run goes on with an equal one alone.
+            config: what the training is made from; a run goes on only with an equal one.
             keep: rules for checkpoints. The newest one is always kept.
             stop: rules that end the run; by default ``[NotFinite()]``.
             save: when to write a checkpoint; one is written at the end in any case.

@@ -26,7 +26,7 @@ class System:
         self._every, self._devices = every, list(dict.fromkeys(devices))
         self._process: Any = None
         if every is not None:
-            import psutil  # noqa: PLC0415 - 20 ms, and for runs in folders alone
+            import psutil  # noqa: PLC0415 - 20 ms, and only for runs in folders
 
             self._psutil = psutil
             self._process = psutil.Process()

@@ -124,7 +124,7 @@ class View:
         return found
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield all rows as they were logged, those of the machine behind the others."""
+        """Yield all rows as they were logged, those of the machine after the others."""
         self._forget()
         self.card = read_json(self.folder / NAME)
         for name in self._offsets:

@@ -262,7 +262,7 @@ class Watch(App[str]):
         self._draw()
 
     def action_ask(self, wish: Wish) -> None:
-        """Ask the run under the cursor for something; what ends it, by a second press alone."""
+        """Ask the run under the cursor for something; what ends it, only at a second press."""
         folder = self._chosen()
         view = next((view for view in self._views if view.folder == folder), None)
         if view is None:
@@ -286,7 +286,7 @@ class Watch(App[str]):
 
 
 def key_of(name: str) -> str:
-    """Return what a curve is called beside those of other splits.
+    """Return what a curve is called among those of other splits.
 
     >>> key_of("valid/loss"), key_of("system/cpu")
     ('loss', 'system/cpu')

@@ -44,7 +44,7 @@ class Memory:
         self._halves = halves
 
     def put(self, value: Tensor[Any], at: int) -> None:
-        """Write a tensor to the memory of this rank, behind all that was called before."""
+        """Write a tensor to the memory of this rank, after all calls before."""
         flat = value.detach().to_device(self.base).reshape(-1)
         half = self._halves[(self._exchange.turn + 1) % 2]
         half[self._exchange.group.rank].put(flat.primitive, at)
@@ -176,7 +176,7 @@ class Rows:
         self.memory: Memory | None = None
 
     def put(self, number: int, rows: Sequence[Tensor[Any]]) -> None:
-        """Write the rows of a bucket of this rank, behind all that was called before."""
+        """Write the rows of a bucket of this rank, after all calls before."""
         assert self.memory is not None
         for k, row in enumerate(rows):
             self.memory.put(row, self._starts[number] + k * self._widths[number])

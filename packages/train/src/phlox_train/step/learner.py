@@ -472,7 +472,7 @@ class Learner(Named, Generic[M]):
         return record
 
     def own_shard(self) -> dict[str, Record]:
-        """Return what this rank alone keeps, where it is ``sharded``: states of the optimizer."""
+        """Return what only this rank keeps, where it is ``sharded``: states of the optimizer."""
         record = self.optimizer.into_record()
         return {"optimizer": {key: record[key] for key in BY_PARAMETER if key in record}}
 

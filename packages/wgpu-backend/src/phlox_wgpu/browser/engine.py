@@ -361,7 +361,7 @@ class Engine:
     # Transfers
 
     def write(self, buffer: Buffer, data: np.ndarray | bytearray) -> None:
-        """Copy host bytes, a multiple of 4, to the start of a buffer, behind what is recorded."""
+        """Copy host bytes, a multiple of 4, to the start of a buffer, after what is recorded."""
         if buffer.batch == self._batch:  # a recorded command still reads its old content
             self.flush()
         self.gpu.write(buffer.handle, _bytes(data))

@@ -19,7 +19,7 @@ def ffi() -> Any:
 class Lock:
     """What one call holds while it waits for a promise holds off the others, as they begin.
 
-    Python changes from one call to another in a wait alone, so a lock that is held by a call that
+    Python changes from one call to another only in a wait, so a lock that is held by a call that
     does not wait is held by the one that asks.
     """
 

@@ -47,7 +47,7 @@ class Matrices:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a product needs beside its buffers and their offsets.
+    """What a product needs in addition to its buffers and their offsets.
 
     ``copies``: the operands to make dense first, by position, over the whole batch if ``spread``
     gives it. ``order``: the positions of the operands as they are bound. ``bias``: what follows the
@@ -124,7 +124,7 @@ def plan_tiled(
 ) -> Plan:
     """A plan for a kernel with workgroup memory; `unscaled`: what `plan_halves` leaves to it."""
     m, n, k = found.m, found.n, found.k
-    # Workgroup memory has vectors along rows and columns alone.
+    # Workgroup memory has vectors only along rows and columns.
     a, b = (
         replace(walk, vector=walk.vector and not walk.k_contiguous)
         for walk in (

@@ -276,7 +276,7 @@ class Engine:
             self.flush()
 
     def _place(self, data: bytes, slot: int) -> int:
-        """Put numbers, which are not known yet, behind the others of the ring."""
+        """Put numbers, which are not known yet, after the others of the ring."""
         if self._ring_used + slot > _RING_BYTES:
             self._submit([])
             self._known.clear()
@@ -391,7 +391,7 @@ class Engine:
     # Transfers
 
     def write(self, buffer: Buffer, data: np.ndarray | bytearray) -> None:
-        """Copy host bytes, a multiple of 4, to the start of a buffer, behind what is recorded."""
+        """Copy host bytes, a multiple of 4, to the start of a buffer, after what is recorded."""
         if buffer.batch == self._batch:  # a recorded command still reads its old content
             self.flush()
         self.native.write(buffer.handle, data, len(data))

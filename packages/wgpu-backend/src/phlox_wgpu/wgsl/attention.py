@@ -94,7 +94,7 @@ class Attention(Generic[Tile]):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """What is read beside the heads."""
+        """What is read in addition to the heads."""
         return tuple(name for name in ("mask", "bias") if getattr(self, name))
 
 
@@ -149,7 +149,7 @@ def attention_source(spec: Tiled) -> Kernel:
 
 
 def attention_params(given: tuple[str, ...], heads: str = "qkv") -> tuple[tuple[str, str], ...]:
-    """The parameters, with what is given beside the heads."""
+    """The parameters, with what is given in addition to the heads."""
     params = [(f"{x}_offset", "i32") for x in (*"qkv", *given, *heads[3:])]
     params += [("groups", "u32")]
     params += [(x, "i32") for x in ("tiles", "heads", "share", "queries", "keys")]

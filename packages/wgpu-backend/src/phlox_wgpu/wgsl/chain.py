@@ -93,7 +93,7 @@ def fold_source(chain: Chain, walk: Walk, reduction: Reduction) -> Kernel:
 
     Bindings: the inputs that are not scalars, then what a pass of the reduction gives. Parameters:
     those of ``chain_source`` in front of its number of steps, those of the reduction, then those
-    behind that number.
+    after that number.
     """
     first, last = _params(chain, walk)
     lines = _loads(chain, walk) if walk.vector else []
@@ -115,7 +115,7 @@ def fold_source(chain: Chain, walk: Walk, reduction: Reduction) -> Kernel:
 
 
 def _params(chain: Chain, walk: Walk) -> tuple[Params, Params]:
-    """The parameters in front of the number of steps, and those behind."""
+    """The parameters in front of the number of steps, and those after."""
     tensors = [i for i, kind in enumerate(walk.access) if kind != "c"]
     last = [*lengths(walk.rank)]
     last += [pair for i in tensors for pair in strides(f"s{i}_", stride_axes(walk))]

@@ -160,7 +160,7 @@ JOIN_PARAMS: Params = (
 def join_moments(root: bool) -> Kernel:
     """Mean and squares / divisor of each channel from its parts, in order (Chan et al., 1979).
 
-    Of the second the `root`; behind them the two floats whose sum is the mean.
+    Of the second the `root`; after them the two floats whose sum is the mean.
     """
     spread = "sqrt_f(squares / p.divisor) / unit" if root else "squares / p.divisor / unit / unit"
     body = f"""\

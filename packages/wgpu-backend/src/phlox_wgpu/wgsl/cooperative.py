@@ -196,7 +196,7 @@ class Side:
     def load(self) -> list[str]:
         """Tile `t` to registers; zeros past the end of the inner dimension.
 
-        Addresses are made anew from `t`: counters beside them would not fit the registers.
+        Addresses are made anew from `t`: counters in addition would not fit the registers.
         """
         name, depth = self.name, self.tile.depth
         buffer = "in0" if name == "a" else "in1"
@@ -381,7 +381,7 @@ def _products_of_halves(
 
 
 def _squares_out(tile: CooperativeTile) -> list[str]:
-    """Squares to whole tiles, the part of each split behind the one before."""
+    """Squares to whole tiles, the part of each split after the one before."""
     lines = [
         f"  let out_columns = p.column_tiles * {tile.columns};",
         f"  let out_row = (split * p.batches + batch) * p.row_tiles * {tile.rows} + row_first;",

@@ -141,7 +141,7 @@ def cooperative_conv(spec: CooperativeConv) -> Kernel:
 def cooperative_weight(tile: CooperativeTile) -> Kernel:
     """The kernel of a weight's cotangent: inputs and parameters as of `weight_source`.
 
-    The result is float32, the part of each split behind the one before.
+    The result is float32, the part of each split after the one before.
     """
     a = _Cotangents("a", tile, True, False, False, False)
     b = _Patches("b", tile, True, False, False, False)

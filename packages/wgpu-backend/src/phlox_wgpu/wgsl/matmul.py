@@ -183,7 +183,7 @@ def _unscaled(tile: Tile, first: int) -> list[str]:
 def dense_epilogue(tile: Tile, target: str, vector: bool, bias: bool) -> list[str]:
     """Store the thread's part.
 
-    The result is dense, the part of each split behind the one before.
+    The result is dense, the part of each split after the one before.
     """
     lines = ["  let out_base = (split * p.batches + batch) * p.m;"]
     columns = range(tile.thread_columns // 4)

@@ -115,7 +115,7 @@ def running(
 
     `joined`: what two elements a and b come to; or how an element relates to the best one before
     it. The places are the second output then. Inputs x and, where `carried`, what came before each
-    block. `totals`: what the block comes to is stored alone.
+    block. `totals`: only what the block comes to is stored.
     """
     fetch = f"{accumulator}(in0[at + i32(k) * p.read])"
     if joined not in BETTER:
