@@ -1,18 +1,19 @@
-//! Scalar mathematics in `f32`, at most 2 ulp, written so that loops over it vectorise: no branches, no tables, no calls.
+//! Functions of a float, mostly within 2 ulp. Those of an `f32` are in [`exponential`], [`special`] and [`trigonometric`], those of
+//! an `f64` in [`double`], or else in the platform's [`libm`]. All but the last are written so that loops over them vectorise: no
+//! branches, no tables, no calls. For AVX-512 `avx512_f32` and `avx512_f64` have some again, on vectors and with tables in registers.
 //!
-//! Everything is `#[inline(always)]` and generic over [`Fma`], so that one text serves machines with and without fused
-//! multiply-add. What is hot stays in `f32` (`f32` lanes); where accuracy is hard, the value is computed in `f64` lanes
-//! by polynomials of about 40 bits and rounded once ([`wide`]). Coefficients are weighted least-squares fits driven to
-//! near-minimax, unless a source is named. `f64` arrays use [`double`], and the platform's libm for what is not there.
+//! The scalar ones are `#[inline(always)]` and generic over [`Fma`]: one text serves machines with and without fused multiply-add.
+//! Where `f32` is not accurate enough, they compute in `f64` by polynomials of about 40 bits and round once ([`wide`]).
+//! Coefficients are weighted least-squares fits driven to near-minimax, unless a source is named.
 
+#[cfg(target_arch = "x86_64")]
+pub mod avx512_f32;
+#[cfg(target_arch = "x86_64")]
+pub mod avx512_f64;
 pub mod division;
 pub mod double;
-#[cfg(target_arch = "x86_64")]
-pub mod doubles;
 pub mod exponential;
 pub mod special;
-#[cfg(target_arch = "x86_64")]
-pub mod tabled;
 pub mod trigonometric;
 pub mod wide;
 

@@ -1,5 +1,7 @@
 //! Elementwise ops: a table of rows, kernels made from it, and one engine for every layout.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
 mod band;
 pub mod choice;
 pub mod convert;
@@ -13,8 +15,6 @@ pub mod repair;
 mod run;
 pub(crate) mod stream;
 pub(crate) mod table;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod tabled;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;

@@ -1,12 +1,12 @@
 //! Running sums. An axis is cut into blocks of 1024; inside a block elements are added one after another, and the total
 //! of the blocks before is added to each. So the order depends on the length alone, and errors grow slowly.
 
-mod exponentials;
 mod extremes;
+mod logcumsumexp;
 mod products;
 
-pub use exponentials::logcumsumexp;
 pub use extremes::{cummax, cummin};
+pub use logcumsumexp::logcumsumexp;
 pub use products::cumulative_prod;
 
 use crate::array::Array;

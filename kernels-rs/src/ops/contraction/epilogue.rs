@@ -7,9 +7,9 @@ use crate::dtype::DType;
 use crate::dtype::{Element, Float};
 use crate::error::named;
 use crate::machine::lanes::{Kernel, Lanes, Real};
-use crate::math::special;
 #[cfg(target_arch = "x86_64")]
-use crate::math::tabled;
+use crate::math::avx512_f32;
+use crate::math::special;
 
 /// The last step of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Sum for f32 {
         if V::N == 16 {
             let start = line.as_mut_ptr();
             // SAFETY: only AVX-512 has registers of sixteen, and the caller has them; the line is written over itself.
-            return tabled::gelu_run(start, start, line.len());
+            return avx512_f32::gelu_run(start, start, line.len());
         }
         for value in line {
             *value = special::gelu::<V::Math>(*value);

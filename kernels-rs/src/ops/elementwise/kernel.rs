@@ -1,13 +1,13 @@
 //! Kernels made from the rows of the table: loops over contiguous runs, compiled per dtype and instruction set.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
 use super::loops::{in_blocks, loop1, map1, map2};
 use super::num::{Int, Num};
 use super::power::map2_power;
 pub use super::run::{Kernel, Run};
 pub(super) use super::run::{operand, result};
 use super::table::{binary_table, unary_table};
-#[cfg(target_arch = "x86_64")]
-use super::tabled;
 use crate::array::number::Ring;
 use crate::dtype::DType;
 use crate::math::{Baseline, Fused, division, double, exponential, libm, special, trigonometric};
@@ -23,7 +23,7 @@ pub enum Class {
     /// See the head of the table.
     float_far,
     /// See the head of the table.
-    float_tabled,
+    float_avx512,
     /// See the head of the table.
     num_far,
     /// See the head of the table.
@@ -59,7 +59,7 @@ impl Class {
     /// True where an element costs much more than its memory traffic.
     #[inline]
     pub fn heavy(self) -> bool {
-        matches!(self, Class::float | Class::float_far | Class::float_tabled | Class::power)
+        matches!(self, Class::float | Class::float_far | Class::float_avx512 | Class::power)
     }
 }
 
@@ -268,22 +268,22 @@ macro_rules! select {
             _ => None,
         }
     };
-    (float_tabled $map:ident => $tabled:expr, $f:expr, $g:expr) => {
+    (float_avx512 $map:ident => $narrow:expr, $f:expr, $g:expr) => {
         |dtype: DType| {
             #[cfg(target_arch = "x86_64")]
             if dtype == DType::F32 && crate::machine::simd::level() == crate::machine::simd::Level::Avx512 {
-                return Some($tabled as Kernel);
+                return Some($narrow as Kernel);
             }
             (select!(float $map => $f, $g))(dtype)
         }
     };
-    (float_tabled $map:ident => $tabled:expr, $wide:expr, $f:expr, $g:expr) => {
+    (float_avx512 $map:ident => $narrow:expr, $wide:expr, $f:expr, $g:expr) => {
         |dtype: DType| {
             #[cfg(target_arch = "x86_64")]
             if dtype == DType::F64 && crate::machine::simd::level() == crate::machine::simd::Level::Avx512 {
                 return Some($wide as Kernel);
             }
-            (select!(float_tabled $map => $tabled, $f, $g))(dtype)
+            (select!(float_avx512 $map => $narrow, $f, $g))(dtype)
         }
     };
     (quotient $map:ident => $f:expr, $g:expr) => { select!(float $map => $f, $g) };

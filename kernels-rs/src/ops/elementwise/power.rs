@@ -50,7 +50,7 @@ powers! {
 unsafe fn half_powers(x: &[f32], out: &mut [f32]) {
     let len = x.len().min(out.len());
     // SAFETY: the features are enabled here; so many elements are on both sides.
-    crate::math::tabled::half_power_run(x.as_ptr(), out.as_mut_ptr(), len);
+    crate::math::avx512_f32::half_power_run(x.as_ptr(), out.as_mut_ptr(), len);
 }
 
 /// A power that products, quotients and roots give within 1.5 ulp; `None` of other exponents.

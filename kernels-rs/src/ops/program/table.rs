@@ -3,7 +3,7 @@
 use super::handler::{Cell, Handler, Jump, binary, code, handler, made, number_with, swapped, unary, with_number};
 use crate::array::number::Ring;
 use crate::machine::simd::Level;
-use crate::math::tabled::{self, Vectors};
+use crate::math::avx512_f32::{self, Vectors};
 use crate::ops::elementwise::num::{Int, Num};
 use crate::ops::elementwise::table::{binary_table, unary_table};
 use std::arch::x86_64::{__m256, __m512};
@@ -57,7 +57,7 @@ macro_rules! one {
     // What costs much more than a call is called: the row kernel itself, on the registers.
     (float $level:ident, $lane:ident => $($f:expr),*) => { None };
     (float_far $level:ident, $lane:ident => $($f:expr),*) => { None };
-    (float_tabled $level:ident, $lane:ident => $($f:expr),*) => { None };
+    (float_avx512 $level:ident, $lane:ident => $($f:expr),*) => { None };
 }
 
 /// A row of two operands for these lanes; `swapped`: the one in registers is the second.
@@ -127,7 +127,7 @@ macro_rules! two {
         }
     };
     (float $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
-    (float_tabled $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
+    (float_avx512 $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
     (power $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
 }
 
@@ -180,23 +180,23 @@ macro_rules! binary_rows {
     };
 }
 
-macro_rules! tabled_rows {
+macro_rules! avx512_rows {
     ($($name:ident)*) => {
-        /// The handler of a function by tables: what its row kernel does, on the registers.
-        fn of_tabled(name: &str) -> Option<Handler> {
+        /// The handler of a function in AVX-512: what its row kernel does, on the registers.
+        fn of_avx512(name: &str) -> Option<Handler> {
             match name {
                 $(stringify!($name) => Some(handler!(
                     "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2",
                     __m512,
                     f32,
-                    |places, registers| by_pairs(registers, |x| tabled::$name(x))
+                    |places, registers| by_pairs(registers, |x| avx512_f32::$name(x))
                 )),)*
                 _ => None,
             }
         }
     };
 }
-tabled_rows!(erf exp gelu log sigmoid silu sqrt tanh);
+avx512_rows!(erf exp gelu log sigmoid silu sqrt tanh);
 
 /// Applies a function of two registers to all eight.
 #[inline(always)]
@@ -208,8 +208,8 @@ fn by_pairs(registers: [__m512; 8], f: impl Fn(Vectors) -> Vectors) -> [__m512; 
 
 /// The handler of a row of one operand; `None` where its kernel is called.
 pub fn of_one(name: &str, level: Level, lane: Lane) -> Option<Handler> {
-    let by_table = level == Level::Avx512 && lane == Lane::F32;
-    of_expression(name, level, lane).or_else(|| if by_table { of_tabled(name) } else { None })
+    let in_avx512 = level == Level::Avx512 && lane == Lane::F32;
+    of_expression(name, level, lane).or_else(|| if in_avx512 { of_avx512(name) } else { None })
 }
 
 unary_table!(unary_rows);

@@ -1,4 +1,4 @@
-//! The error function, by intervals as in [`crate::math::tabled`].
+//! The error function, by intervals as in [`crate::math::avx512_f32`].
 
 use super::{Doubles, Row, each, pick, signed};
 use std::arch::x86_64::*;

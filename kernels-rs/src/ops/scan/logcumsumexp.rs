@@ -1,7 +1,6 @@
-//! Logarithms of running sums of exponentials. Lines are followed some at a time in `f64`, block by block: the exponentials of
-//! a block, less its maximum and that of all before, their running sum, and its logarithms. The first and the last step
-//! are loops over elements that do not wait for each other. What a block cannot hold, since its maximum is too far above what
-//! comes before, and infinities and NaN, go one by one.
+//! Logarithms of running sums of exponentials. Some lines at a time are computed in `f64`, block by block: the exponentials of
+//! elements minus the largest so far, then their running sum, then its logarithms. In the first and the last step no element
+//! waits for another. Blocks with infinities or NaN, or whose maximum lies too far above the sum before, go element by element.
 
 use crate::array::Array;
 use crate::array::axes::{Steps, merged};
@@ -15,11 +14,12 @@ use crate::math::wide;
 
 /// Elements of a line that are computed together.
 const BLOCK: usize = 64;
-/// Lines that are followed together: neighbors share cache lines where an axis in front is followed.
+/// Lines that are computed together: unless the axis is the last one, neighbors share cache lines.
 const LINES: usize = 16;
 /// Elements that are worth a task of their own.
 const GRAIN: usize = 1 << 13;
-/// How far the maximum of a block may lie above the first sum in it, so that none of its exponentials is 0.
+/// How far the maximum of a block may lie above its first sum, which is `e^-600` or more then: [`wide::exp`] gives `e^-700` for
+/// all that is smaller, and so little changes no sum.
 const REACH: f64 = 600.0;
 
 /// `ln(Σ exp(x))` of the elements up to each along an axis, in `f64`.
@@ -35,7 +35,7 @@ pub fn logcumsumexp(x: &Array, axis: usize) -> Result<Array> {
 
 /// A float that is read and written as `f64`.
 trait Line: Float {
-    /// Whether 40 good bits are enough.
+    /// Whether the 40 good bits of [`wide`] are enough, as results are rounded to fewer.
     const SHORT: bool = size_of::<Self>() < size_of::<f64>();
 }
 impl<T: Float> Line for T {}
@@ -97,7 +97,7 @@ fn narrowed<T: Element>(value: f64) -> T {
     T::from_f64(value)
 }
 
-/// `top + ln(rest)` is the sum of what was read.
+/// `top + ln(rest)` is the logarithm of the sum so far.
 #[derive(Clone, Copy)]
 struct Sum {
     top: f64,
@@ -111,7 +111,7 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// The next elements of a line, each replaced by the sum so far.
+    /// Replaces the next elements of a line by the sums up to each.
     fn block(&mut self, values: &mut [f64], short: bool, starts: bool) {
         let first = values[0];
         let (mut most, mut unknown) = (self.top, false);
@@ -140,7 +140,7 @@ impl Sum {
     }
 }
 
-/// A block whose exponentials less `most` are numbers above 0.
+/// A block whose maximum `most` is finite and at most [`REACH`] above its first sum.
 struct Block<'a> {
     values: &'a mut [f64],
     sum: &'a mut Sum,

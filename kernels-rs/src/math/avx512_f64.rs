@@ -1,5 +1,5 @@
-//! `f64` functions of AVX-512, by what only it has: see [`super::tabled`], of which these are the wide ones. The other
-//! instruction sets have [`super::double`] and the platform's libm. Tables are of 16 entries in two registers.
+//! `f64` functions of AVX-512, written as those of [`super::avx512_f32`] are. The other instruction sets have
+//! [`super::double`] and the platform's libm. Tables are of 16 entries in two registers.
 
 mod erf;
 mod exponential;
@@ -7,7 +7,7 @@ mod gamma;
 mod power;
 mod trigonometric;
 
-use super::tabled::each;
+use super::avx512_f32::each;
 pub use erf::erf;
 pub use exponential::{exp, log};
 pub use gamma::lgamma;

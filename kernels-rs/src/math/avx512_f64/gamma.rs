@@ -1,6 +1,6 @@
 //! `lgamma`, for results of `f32`.
 //!
-//! From 1/2 to 8 by intervals as in [`crate::math::tabled`], four for each power of two, each with a polynomial of degree 12
+//! From 1/2 to 8 by intervals as in [`crate::math::avx512_f32`], four for each power of two, each with a polynomial of degree 12
 //! around a center, which is a zero where the interval ends at 1 or 2; beyond by Stirling's series. Below 1/2 mirrored.
 
 use super::{Doubles, Row, each, log, pick, poly};

@@ -1,5 +1,5 @@
-//! `f32` functions of AVX-512 by what only it has: coefficients that one permutation fetches from a register for sixteen
-//! elements, powers of two by which it scales, estimates of reciprocals. The other instruction sets have
+//! `f32` functions of AVX-512 by instructions that only it has: a permutation that fetches coefficients for sixteen elements
+//! from a register, scaling by powers of two, estimates of reciprocals. The other instruction sets have
 //! [`super::special`] and [`super::exponential`]. On an Intel Xeon with full-width AVX-512 (family 6, model 207) these take
 //! 0.06 (`erf`) to 0.6 of the time of those.
 
@@ -38,7 +38,7 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// Elements ahead of those at work that are asked for, on both sides. On that Intel Xeon `exp` of 256 Ki elements takes 0.85 of the
+/// How many elements ahead cache lines are prefetched, to read and to write. On that Intel Xeon `exp` of 256 Ki elements takes 0.85 of the
 /// time with it.
 const AHEAD: usize = 256;
 
@@ -64,9 +64,9 @@ pub unsafe fn store(values: Vectors, to: *mut f32) {
     _mm512_storeu_ps(to.add(16), values[1]);
 }
 
-/// Asks for the cache lines of a step, to read the first and write the second ones.
+/// Prefetches the cache lines of a step, to read the first and write the second ones.
 #[inline(always)]
-fn ask(from: *const f32, to: *const f32) {
+fn prefetch(from: *const f32, to: *const f32) {
     // SAFETY: hints that touch nothing.
     unsafe {
         for line in 0..VECTORS {
@@ -90,7 +90,7 @@ macro_rules! runs {
                 // SAFETY: whole steps lie inside both runs; what is left, fewer elements than a step, goes through a
                 // buffer of a step.
                 for at in (0..whole).step_by(STEP) {
-                        ask(from.wrapping_add(at + AHEAD), to.wrapping_add(at + AHEAD));
+                        prefetch(from.wrapping_add(at + AHEAD), to.wrapping_add(at + AHEAD));
                         store($function(load(from.add(at))), to.add(at));
                     }
                     if whole == len {

@@ -1,9 +1,9 @@
-//! Kernels of [`crate::math::tabled`] and of [`crate::math::doubles`].
+//! Kernels of [`crate::math::avx512_f32`] and of [`crate::math::avx512_f64`].
 
 use super::power::map2_power;
 use super::run::{Run, operand, result};
-use crate::math::doubles;
-use crate::math::tabled::{self, STEP, load, store};
+use crate::math::avx512_f32::{self, STEP, load, store};
+use crate::math::avx512_f64;
 
 macro_rules! kernels {
     ($($name:ident $ty:ident $module:ident $run:ident;)*) => {
@@ -20,22 +20,22 @@ macro_rules! kernels {
 }
 
 kernels! {
-    erf f32 tabled erf_run;
-    erfc f32 tabled erfc_run;
-    erfinv f32 tabled erfinv_run;
-    exp f32 tabled exp_run;
-    gelu f32 tabled gelu_run;
-    lgamma f32 doubles lgamma_run;
-    log f32 tabled log_run;
-    sigmoid f32 tabled sigmoid_run;
-    silu f32 tabled silu_run;
-    sqrt f32 tabled sqrt_run;
-    tanh f32 tabled tanh_run;
-    wide_cos f64 doubles cos_run;
-    wide_erf f64 doubles erf_run;
-    wide_exp f64 doubles exp_run;
-    wide_log f64 doubles log_run;
-    wide_sin f64 doubles sin_run;
+    erf f32 avx512_f32 erf_run;
+    erfc f32 avx512_f32 erfc_run;
+    erfinv f32 avx512_f32 erfinv_run;
+    exp f32 avx512_f32 exp_run;
+    gelu f32 avx512_f32 gelu_run;
+    lgamma f32 avx512_f64 lgamma_run;
+    log f32 avx512_f32 log_run;
+    sigmoid f32 avx512_f32 sigmoid_run;
+    silu f32 avx512_f32 silu_run;
+    sqrt f32 avx512_f32 sqrt_run;
+    tanh f32 avx512_f32 tanh_run;
+    wide_cos f64 avx512_f64 cos_run;
+    wide_erf f64 avx512_f64 erf_run;
+    wide_exp f64 avx512_f64 exp_run;
+    wide_log f64 avx512_f64 log_run;
+    wide_sin f64 avx512_f64 sin_run;
 }
 
 /// # Safety
@@ -46,7 +46,7 @@ pub(crate) unsafe fn wide_pow(run: &Run) {
     map2_power::<f64>(run, |part| {
         let (x, y, out) = (operand::<f64>(part, 0), operand::<f64>(part, 1), result::<f64>(part));
         let steps = part.unit.map(usize::from);
-        doubles::pow_run((x.as_ptr(), steps[0]), (y.as_ptr(), steps[1]), out.as_mut_ptr(), out.len());
+        avx512_f64::pow_run((x.as_ptr(), steps[0]), (y.as_ptr(), steps[1]), out.as_mut_ptr(), out.len());
     });
 }
 
@@ -70,10 +70,10 @@ pub(crate) unsafe fn gelu_backward(run: &Run) {
     let (from_x, step_x) = if run.unit[1] { (x.as_ptr(), 1) } else { (last_x.as_ptr(), 0) };
     for at in (0..whole).step_by(STEP) {
         let (g, x) = (load(from_g.add(at * step_g)), load(from_x.add(at * step_x)));
-        store(tabled::gelu_backward(g, x), out.as_mut_ptr().add(at));
+        store(avx512_f32::gelu_backward(g, x), out.as_mut_ptr().add(at));
     }
     let mut rest = [0.0; STEP];
-    store(tabled::gelu_backward(load(last_g.as_ptr()), load(last_x.as_ptr())), rest.as_mut_ptr());
+    store(avx512_f32::gelu_backward(load(last_g.as_ptr()), load(last_x.as_ptr())), rest.as_mut_ptr());
     out[whole..].copy_from_slice(&rest[..left]);
 }
 
