@@ -151,8 +151,6 @@ def absolute(name: str, level: int, space: Mapping[str, Any]) -> str:
     Args:
         level: how many packages up it starts; 0 for a full name.
     """
-    if not level:
-        return name
     package = space.get("__package__")
     if package is None:
         own = str(space.get("__name__", ""))

@@ -31,7 +31,6 @@ from .watch import (
     Watch,
     Where,
     attributes_in,
-    content_of,
     data_of,
     given_by,
     items_of,
@@ -110,7 +109,11 @@ class _Open:
         self.space: Mapping[str, Any] = space if known else {}
         self.done: set[str] = set()
         self.keys: dict[str, Any] = {}
-        self.slots: dict[str, Any] = {}
+        self.slots: dict[str, Any] = {}  # and what else is kept elsewhere
+        if isinstance(item, type):
+            self.slots["__mro__"] = item.__mro__
+        elif is_users(type(item).__module__):
+            self.slots["__class__"] = type(item)
 
     def may_come(self, name: str, asked: set[str], *, caught: bool) -> bool:
         """Whether an attribute that is absent may be given to it and then be read.
@@ -162,15 +165,10 @@ class _Walk:
             for item in [*self._open, *self._classes.values()]:
                 self._look_into(item)
             more = bool(self._work)
-        for item in self._open:
-            if is_users(type(item.item).__module__):
-                self._watch(attributes_in, item.item, item.place, {"__class__": type(item.item)})
-            if WHOLE in self._does and not isinstance(item.item, ModuleType):
-                self._watch(size_of, item.space, item.place._replace(own=False))
-        for cls, item in self._classes.items():  # what a class gets later may decide anything
-            self._watch(size_of, item.space, item.place)
-            self._watch(attributes_in, cls, item.place, {"__mro__": cls.__mro__})
         for item in [*self._open, *self._classes.values()]:
+            whole = WHOLE in self._does and not isinstance(item.item, ModuleType)
+            if whole or isinstance(item.item, type):  # what a class gets later may decide anything
+                self._watch(size_of, item.space, item.place._replace(own=False))
             for read, holder, keys in (
                 (names_in, item.space, item.keys),
                 (attributes_in, item.item, item.slots),
@@ -275,7 +273,7 @@ class _Walk:
             self._array(item, place)
         elif isinstance(item, GIVING):
             self._watch(given_by, item, place)
-            self.add(given_by(item, ())[0], place.inside())
+            self.add(given_by(item)[0], place.inside())
         elif isinstance(item, BYTES):
             if memoryview(item).nbytes > refused.MOST_BYTES:
                 raise refused.too_large(item, place.name)
@@ -332,10 +330,10 @@ class _Walk:
         if space.get("__name__") == "functools":  # of singledispatch: functions by type
             self.add(vars(function).get("registry"), Where(label))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            (now,) = content_of(cell)
+            (now,) = given_by(cell)
             place = Where(name, own=own)
             if users:
-                self._watch(content_of, cell, place._replace(label=""), {name: now})
+                self._watch(given_by, cell, place._replace(label=""), {name: now})
             if users or _holds_functions(now):
                 self.add(now, place)
         if not users:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from keyword import iskeyword
 from operator import is_
+from types import CellType
 from typing import Any, Final, NamedTuple
 from weakref import ReferenceType
 
@@ -55,14 +57,18 @@ class Watch(NamedTuple):
     values: tuple[Any, ...]
     where: Where
 
+    def now(self) -> tuple[Any, ...]:
+        """What stands there now."""
+        return self.read(self.holder, self.keys)
+
     def unchanged(self) -> bool:
         """Whether it is as it was, plain numbers and text by value."""
-        now = self.read(self.holder, self.keys)
+        now = self.now()
         return len(now) == len(self.values) and all(map(alike, now, self.values))
 
     def same_objects(self) -> bool:
         """Whether the very same objects stand there, or equal bytes."""
-        now, values = self.read(self.holder, self.keys), self.values
+        now, values = self.now(), self.values
         return len(now) == len(values) and (
             all(map(is_, now, values)) or all(map(_one, now, values))
         )
@@ -71,11 +77,9 @@ class Watch(NamedTuple):
         """The watch without what a run has changed; None where nothing is left."""
         if self.unchanged():
             return self
-        now = self.read(self.holder, self.keys)
-        pairs = zip(self.keys, self.values, now, strict=False)  # none without keys
-        kept = [(key, before) for key, before, value in pairs if alike(value, before)]
-        keys, values = zip(*kept, strict=True) if kept else ((), ())
-        return self._replace(keys=keys, values=values) if keys else None
+        found = zip(self.keys, self.values, self.now(), strict=False)  # none without keys
+        kept = {key: before for key, before, value in found if alike(value, before)}
+        return self._replace(keys=(*kept,), values=(*kept.values(),)) if kept else None
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
         """What stood behind each key."""
@@ -83,41 +87,32 @@ class Watch(NamedTuple):
 
     def changes(self) -> Iterator[tuple[str, Any]]:
         """Where something else stands now, and what stood there: ``NOTHING`` where it is new."""
-        now, values, place = self.read(self.holder, self.keys), self.values, self.where.label
-        if self.read is members_of:
-            if now != values:
-                yield place, NOTHING if values[0] <= now[0] else values
+        now, values = self.now(), self.values
+        if len(now) != len(values) and self.read is not items_of:
+            yield self.where.label, values
             return
-        if self.read is size_of and now > values:
-            yield place, NOTHING
-            return
-        names = [self.place(key) for key in self.keys]
+        before, after = self._by_key(values), self._by_key(now)
+        for at, (key, value) in before.items():
+            then = after[at][1] if at in after else value
+            if not alike(then, value):
+                grown = self.read in (members_of, size_of) and value < then
+                yield self._place(key), NOTHING if grown else value
+        if before.keys() != after.keys():
+            yield self.where.label, before if before.keys() - after.keys() else NOTHING
+
+    def _by_key(self, found: tuple[Any, ...]) -> dict[Any, tuple[Any, Any]]:
+        """Keys and values, those of a dict by the id of the key, whose ``==`` is the user's."""
+        half = len(found) // 2
         if self.read is items_of:
-            before, after = (dict(_items(found)) for found in (values, now))
-            for at, (key, value) in before.items():
-                if at in after and not alike(after[at][1], value):
-                    yield f"{place}[{key!r}]", value
-            if before.keys() != after.keys():
-                yield place, before if before.keys() - after.keys() else NOTHING
-            return
-        if len(now) != len(values):
-            yield place, values
-            return
-        if not self.keys:
-            names = [f"{place}[{at}]" if self.read is parts_of else place for at in range(len(now))]
-        for name, a, b in zip(names, now, values, strict=True):
-            if not alike(a, b):
-                yield name, b
+            return {id(k): (k, v) for k, v in zip(found[:half], found[half:], strict=True)}
+        return {at: (at, value) for at, value in zip(self.keys or count(), found, strict=False)}
 
-    def place(self, key: Any) -> str:
+    def _place(self, key: Any) -> str:
         """What a key of the holder is to the function."""
-        return f"{self.where.label}.{key}" if self.where.label else str(key)
-
-
-def _items(found: tuple[Any, ...]) -> Iterator[tuple[int, tuple[Any, Any]]]:
-    """Keys and values of a dict by the id of the key, whose ``==`` is the user's."""
-    half = len(found) // 2
-    return ((id(key), (key, value)) for key, value in zip(found[:half], found[half:], strict=True))
+        label = self.where.label
+        if self.read in (items_of, parts_of):
+            return f"{label}[{key!r}]"
+        return label if not self.keys else f"{label}.{key}" if label else str(key)
 
 
 def alike(a: Any, b: Any) -> bool:
@@ -148,42 +143,28 @@ def attributes_in(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([getattr(item, key, NOTHING) for key in keys])
 
 
-def content_of(cell: Any, keys: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """What a name of an outer function stands for."""
-    del keys
-    try:
-        return (cell.cell_contents,)
-    except ValueError:
-        return (NOTHING,)
-
-
-def parts_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+def parts_of(item: Any, _: tuple[Any, ...]) -> tuple[Any, ...]:
     """The parts of a list."""
-    del keys
     return tuple(item)
 
 
-def items_of(item: dict[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+def items_of(item: dict[Any, Any], _: tuple[Any, ...]) -> tuple[Any, ...]:
     """The keys of a dict, and then its values."""
-    del keys
     return (*item, *item.values())
 
 
-def members_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+def members_of(item: Any, _: tuple[Any, ...]) -> tuple[Any, ...]:
     """What is in a set, each with its type, as what does not change."""
-    del keys
     return (frozenset(map(typed, item)),)
 
 
-def size_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+def size_of(item: Any, _: tuple[Any, ...]) -> tuple[Any, ...]:
     """How much is in a container."""
-    del keys
     return (len(item),)
 
 
-def data_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+def data_of(item: Any, _: tuple[Any, ...]) -> tuple[Any, ...]:
     """What is in an array of NumPy, a bytearray, or an array or a view of memory."""
-    del keys
     if not isinstance(item, np.ndarray):
         return (memoryview(item).tobytes(),)
     objects = item.dtype.hasobject  # whose bytes are places in memory
@@ -194,12 +175,13 @@ def data_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def given_by(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a context variable or a weak reference stands for here."""
-    del keys
+def given_by(item: Any, _: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """What a name of an outer function, a context variable or a weak reference stands for here."""
     try:
+        if isinstance(item, CellType):
+            return (item.cell_contents,)
         return (item() if isinstance(item, ReferenceType) else item.get(),)
-    except LookupError:
+    except (LookupError, ValueError):
         return (NOTHING,)
 
 
@@ -254,7 +236,7 @@ def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
 def _lines(source: Source, watch: Watch, miss: str) -> Iterator[str]:
     """The lines for one place; what is gone raises."""
     holder = source.held(watch.holder, "outside")
-    if watch.read is content_of and watch.values[0] is not NOTHING:
+    if isinstance(watch.holder, CellType) and watch.values[0] is not NOTHING:
         yield f"if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}"
     elif watch.read is names_in:
         for key, value in watch.pairs():
