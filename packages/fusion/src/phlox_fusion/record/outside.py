@@ -115,27 +115,6 @@ class _Open:
         elif is_users(type(item).__module__):
             self.slots["__class__"] = type(item)
 
-    def may_come(self, name: str, asked: set[str], *, caught: bool) -> bool:
-        """Whether an attribute that is absent may be given to it and then be read.
-
-        Args:
-            asked: those that code may ask for in vain.
-            caught: that may be any, since code goes on after an ``AttributeError``.
-        """
-        caught = caught and name[:2] != "__" and not isinstance(self.item, FunctionType)
-        if not isinstance(self.space, dict):
-            return False
-        cls = type(self.item)
-        found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), NOTHING)
-        if found is NOTHING:
-            users = (base for base in cls.__mro__ if is_users(base.__module__))
-            computes = any("__getattr__" in vars(base) for base in users)
-            return caught or name in asked or "__getattr__" in self.space or computes
-        if not hasattr(type(found), "__get__"):
-            return True
-        data = hasattr(type(found), "__set__") or hasattr(type(found), "__delete__")
-        return name[:2] != "__" and is_users(cls.__module__) and not data
-
 
 @final
 class _Walk:
@@ -166,8 +145,7 @@ class _Walk:
                 self._look_into(item)
             more = bool(self._work)
         for item in [*self._open, *self._classes.values()]:
-            whole = WHOLE in self._does and not isinstance(item.item, ModuleType)
-            if whole or isinstance(item.item, type):  # what a class gets later may decide anything
+            if not isinstance(item.item, ModuleType):  # what it gets later may decide anything
                 self._watch(size_of, item.space, item.place._replace(own=False))
             for read, holder, keys in (
                 (names_in, item.space, item.keys),
@@ -407,6 +385,7 @@ class _Walk:
         if WHOLE in self._does and not isinstance(item.item, type):
             names |= {name for name in item.space if type(name) is str}
         slots = tree.slots_of(type(item.item))
+        caught = CATCHES in self._does or "__getattr__" in item.space
         for name in names - item.done:
             if name in item.space:
                 value = item.space[name]
@@ -414,7 +393,7 @@ class _Walk:
                     item.keys[name] = value
             elif name in slots or (item.by_thread and hasattr(item.item, name)):
                 value = item.slots[name] = getattr(item.item, name, NOTHING)
-            elif item.may_come(name, self._asked, caught=CATCHES in self._does):
+            elif isinstance(item.item, ModuleType) and (name in self._asked or caught):
                 value = item.keys[name] = NOTHING
             else:
                 continue
