@@ -27,7 +27,6 @@ from ._requests import Asked, asked_by
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
 MOST_BYTES: Final = 4 << 20  # of a body: some hundred thousand tokens
-_END: Final = object()
 
 
 class _RefusedError(Exception):
