@@ -116,7 +116,7 @@ def recipe_for(
         entry: what gave the result.
         args: its arguments, with recipes for those that have one.
         costs: bytes that each primitive among ``args`` would be held for, by its identity.
-        nbytes: of the result.
+        nbytes: the bytes of the result.
     """
     recipes = {id(a): a for a in args if type(a) is Recipe}
     extra = sum(costs.values()) + sum(r.extra for r in recipes.values() if not r.kept)

@@ -31,9 +31,9 @@ class Form(NamedTuple):
     """What the pass back has to know of a call, and no tensor of it.
 
     Attributes:
-        name: of the function.
+        name: the name of the function.
         layout: of each argument that holds tensors, which of its leaves they are; its structure.
-        structure: of the value.
+        structure: the structure of the value.
         values: the tensors of the value.
     """
 

@@ -25,7 +25,7 @@ class KeptArray:
     """An array that the graph keeps alive for the backward pass.
 
     Attributes:
-        number: of the step that keeps it, the first if several do.
+        number: the number of the step that keeps it, the first if several do.
         op: what the step is.
         name: what the array is to it: an operand, the result, or what a function closed over.
         shape: its sizes.
@@ -51,7 +51,7 @@ class Step:
     Attributes:
         number: its place in the order of recording.
         op: the op, or ``"leaf"``.
-        shape: of the result.
+        shape: the shape of the result.
         parents: numbers of the steps that a gradient goes on to.
         kept: the arrays that it keeps, whoever else keeps them too.
     """

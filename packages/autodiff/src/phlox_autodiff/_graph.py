@@ -47,7 +47,7 @@ class Node:
         parents: the nodes of the operands; None for operands without one.
         plan: how a cotangent passes.
         saved: what the plan needs to know about this one step.
-        shape: of the result.
+        shape: the shape of the result.
         origin: the line that made the step; only set inside ``detect_nan``.
     """
 

@@ -51,7 +51,7 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
     It lives on the device of the arguments, and may be differentiated again.
 
     Args:
-        function: of one loss.
+        function: a function that gives one loss.
         argnums: the arguments to differentiate, by place.
         has_aux: ``function`` gives a pair, the loss and anything else, which is not
             differentiated; the result is then ``((value, aux), gradient)``.

@@ -52,7 +52,7 @@ def vmap(
     parameters of many models an ensemble.
 
     Args:
-        function: of one example.
+        function: a function of one example.
         in_axes: the axis of the lanes: one for all arguments, or a tuple with one for each, where
             None is an argument that all lanes share; a tree of them for a tree.
         out_axes: where the axis goes in the value: one for all, or a tree.

@@ -288,7 +288,7 @@ class Compiled(Generic[P, R]):
         """Run the function recorded; the second time a replay is made of it.
 
         Args:
-            leaves: of the arguments, as ``key_of`` gives them.
+            leaves: the leaves of the arguments, as ``key_of`` gives them.
             known: the versions of the key, of which none could serve the call.
             to_record: those of them that are to be recorded again.
         """
@@ -434,7 +434,7 @@ def compile(function: Any = _LATER, /, *, check: bool = False, versions: int = 6
     raises, and so does what the two runs show; other side effects happen only in recorded runs.
 
     Args:
-        function: of tensors, modules, numbers, and containers of them; or a module.
+        function: a function of tensors, modules, numbers, and containers of them; or a module.
         check: run the function beside each replay and compare all bits. So does
             PHLOX_COMPILE=check for all; PHLOX_COMPILE=off runs functions as they are.
         versions: how many forms of arguments are kept; the one not used for longest goes first.

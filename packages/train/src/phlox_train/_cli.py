@@ -31,7 +31,7 @@ def cli(main: Callable[[Any], R], words: Sequence[str] | None = None) -> R:
 
     Args:
         main: a function of one parameter, whose annotation is a config.
-        words: of the command line; by default those that the program was given.
+        words: the words of the command line; by default those that the program was given.
 
     Raises:
         WrongTypeError: for another function.

@@ -39,7 +39,7 @@ class RateTrial:
     """What losses did while the rate grew.
 
     Attributes:
-        rates: of each step.
+        rates: the rate of each step.
         losses: a running mean of those of steps.
         suggestion: the rate at which the loss fell fastest.
     """

@@ -117,7 +117,7 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
         lr: a schedule, or a rate.
         epochs: how often to go through the batches.
         valid: batches to evaluate after each epoch; they are logged as ``"valid/loss"``.
-        metrics: of the evaluation.
+        metrics: the metrics of the evaluation.
         run: the folder of the run, which a second call goes on with; None keeps all in memory.
         keep: rules for checkpoints; by default the last one, and the best by the loss and by
             each metric of the evaluation.

@@ -28,7 +28,7 @@ class Cluster:
     Folds may be among them: reductions of the last axes of this shape, and ops on what they give.
 
     Attributes:
-        shape: of every result that is not one of rows.
+        shape: the shape of every result that is not one of rows.
         inner: how many axes are folded; 0 without folds.
         row: the shape of what folds give.
         reads: values from outside.

@@ -99,7 +99,7 @@ class Join:
         """Find the devices that record.
 
         Args:
-            order: of the leaves that replays are given.
+            order: the order of the leaves that replays are given.
             check: compare all bits of each half with those of the function.
         """
         self._function: Final = function

@@ -30,7 +30,7 @@ class SharedMemory(Protocol):
         The caller goes on.
 
         Args:
-            words: of each process, uint32 in memory that all see, 0 before the first turn.
+            words: a uint32 of each process in memory that all see, 0 before the first turn.
             own: which of them is of this process.
             turn: how often it was called, counted from 1.
 

@@ -21,8 +21,8 @@ class LstsqResult(NamedTuple):
     Attributes:
         solution: the smallest of the best ones.
         residuals: sums of squares of what is left, for each column.
-        rank: of each matrix.
-        singular_values: of each matrix, in descending order.
+        rank: the rank of each matrix.
+        singular_values: the singular values of each matrix, in descending order.
     """
 
     solution: Tensor

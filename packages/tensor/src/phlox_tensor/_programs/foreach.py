@@ -29,7 +29,7 @@ def run_together(function: Callable[..., Any], rows: Sequence[Any]) -> list[Any]
     each, and has the bits that its ops one by one give.
 
     Args:
-        function: of trees of tensors and plain values, to such.
+        function: a function from trees of tensors and plain values to such trees.
         rows: the arguments, which differ only in their tensors: same structure, same plain values,
             same element types. The tensors of a row have one shape.
 

@@ -187,9 +187,9 @@ class Direct(NamedTuple):
     """The kernel that calls of one form run.
 
     Attributes:
-        device: of all tensors, a base device.
+        device: the device of all tensors, a base device.
         table: its ops, as long as it runs them so.
-        form: of the arguments.
+        form: the form of the arguments.
         kernel: runs the program.
         inputs: the places of the arguments that it takes.
         numbers: how numbers come about of those among the arguments.

@@ -122,7 +122,7 @@ def lowered(
 
     Args:
         nodes: in an order in which they can run.
-        specs: of each value.
+        specs: the spec of each value.
         wanted: the results.
         inner: how many axes the folds among the nodes fold.
         keepdims: whether they keep them.

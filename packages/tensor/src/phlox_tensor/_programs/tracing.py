@@ -122,8 +122,8 @@ def sketched(
     """Return what a function does to elements on a base device.
 
     Args:
-        name: of the function, for errors.
-        function: of tensors and numbers, to one tensor.
+        name: the name of the function, for errors.
+        function: a function of tensors and numbers that gives one tensor.
         device: the base device.
         args: an element type for each tensor; numbers, and whatever else it takes, as they are.
         several: whether it gives a sequence of tensors, arguments among them, and may not ask for

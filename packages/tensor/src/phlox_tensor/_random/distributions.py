@@ -77,10 +77,10 @@ def truncated_normal(
     """Return normal numbers between two bounds, by the inverse of their distribution.
 
     Args:
-        shape: of the result.
+        shape: the shape of the result.
         low: the smallest number.
         high: the largest.
-        mean: of the whole normal distribution.
+        mean: the mean of the whole normal distribution.
         std: its standard deviation.
         dtype: element type; the default float type by default.
         device: where; the default device by default.
@@ -332,7 +332,7 @@ def choice(
         x: what to draw from.
         shape: how many.
         replacement: whether one may be drawn twice.
-        weights: of the rows, not negative; equal ones by default.
+        weights: the weights of the rows, not negative; equal ones by default.
 
     Raises:
         ArgumentError: for more than there are, without replacement, or for none to draw from.

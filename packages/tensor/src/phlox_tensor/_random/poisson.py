@@ -45,7 +45,7 @@ def poisson(
     distance from the rate. A tensor's rates are exact to its type.
 
     Args:
-        shape: of the result.
+        shape: the shape of the result.
         rate: mean of the counts.
         dtype: an integer type; the default one by default.
         device: where; that of ``rate`` or the default device by default.

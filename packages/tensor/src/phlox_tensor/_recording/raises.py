@@ -28,7 +28,7 @@ def follows_from_shapes(
 
     Args:
         error: that the entry has raised.
-        device: of the entry.
+        device: the device of the entry.
         op: the op.
         operands: as the entry got them.
         attributes: these too.

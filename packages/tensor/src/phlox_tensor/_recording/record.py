@@ -64,7 +64,7 @@ class Recording:
 
         Args:
             open_cell: says what the function finds in a cell.
-            name: of what records, for errors.
+            name: the name of what records, for errors.
             again: whoever records starts again where a number has to be a plain value.
         """
         self._open_cell = open_cell

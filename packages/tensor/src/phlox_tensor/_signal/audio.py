@@ -128,7 +128,7 @@ def mel_spectrogram(
         hop_length: as of ``stft``.
         window: (n_fft,), what pieces are multiplied with; a Hann window by default.
         center: as of ``stft``.
-        power: of absolute values: 2 for energy, 1 for amplitude.
+        power: the power of absolute values: 2 for energy, 1 for amplitude.
 
     Raises:
         ShapeError: when the filters are of another n_fft, or ``stft`` refuses the pieces.

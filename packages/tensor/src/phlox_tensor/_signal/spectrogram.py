@@ -100,7 +100,7 @@ def istft(
         window: as of ``stft``.
         center: as of ``stft``.
         normalized: as of ``stft``.
-        length: of the signal, cut off or filled with zeros; what the pieces cover by default.
+        length: the length of the signal, cut off or filled with zeros; by default of the pieces.
 
     Raises:
         ArgumentError: when the windows leave gaps; in a compiled function nothing looks at those

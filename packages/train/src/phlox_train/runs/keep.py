@@ -95,7 +95,7 @@ class KeepBest(KeepRule):
         """Say by which value.
 
         Args:
-            name: of the value, by split: ``"valid/accuracy"``.
+            name: the name of the value, by split: ``"valid/accuracy"``.
             count: how many.
             better: which values are; metrics and losses say so themselves.
 

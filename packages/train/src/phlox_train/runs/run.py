@@ -364,7 +364,7 @@ class Run(Named):
         """Ask rules and signals between two steps; whether the run ends here.
 
         Args:
-            values: of the epoch, where one ended.
+            values: the values of the epoch, where one ended.
         """
         asked, signals, ended = self._asked, self._signals, values is not None
         seen = Seen(

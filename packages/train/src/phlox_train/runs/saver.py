@@ -87,7 +87,7 @@ class Saver:
 
         Args:
             moment: where the run is.
-            values: of the epoch that ended with it.
+            values: the values of the epoch that ended with it.
             saved: called when the file is there.
         """
         place = moment.place

@@ -73,7 +73,7 @@ class ShardFiles:
 
         Args:
             group: the ranks.
-            folder: of checkpoints, on rank 0.
+            folder: the folder of checkpoints, on rank 0.
         """
         self._group = group
         self._thread: ThreadPoolExecutor | None = None

@@ -85,7 +85,7 @@ class NoImprovement(StopRule):
         """Say what is watched.
 
         Args:
-            name: of the value, by split: ``"valid/loss"``.
+            name: the name of the value, by split: ``"valid/loss"``.
             epochs: that may be no better, one after the other.
             better: which values are; metrics and losses say so themselves.
             least: how much better one has to be.

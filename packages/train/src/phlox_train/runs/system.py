@@ -21,7 +21,7 @@ class System:
 
         Args:
             every: so many seconds; None measures nothing.
-            devices: of the learners.
+            devices: the devices of the learners.
         """
         self._every, self._devices = every, list(dict.fromkeys(devices))
         self._process: Any = None

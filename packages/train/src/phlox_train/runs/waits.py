@@ -13,7 +13,7 @@ def check_waits(rules: Iterable[Any], logged: Collection[str], *, over: bool) ->
     """Refuse a rule whose value was not logged, though others of its split were.
 
     Args:
-        rules: of which some have the ``name`` of a value.
+        rules: rules, some of which have the ``name`` of a value.
         logged: names of values, by split.
         over: whether nothing more will be logged.
     """

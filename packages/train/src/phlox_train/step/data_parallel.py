@@ -147,7 +147,7 @@ class DataParallel:
         Args:
             step: how many were taken.
             batch: that is the same on all ranks, where the first one was.
-            rows: of the whole batch, where this is a share of one.
+            rows: the rows of the whole batch, where this is a share of one.
         """
         place = f"step {step}{self.batch}"
         if self.group.size == 1:
@@ -203,10 +203,10 @@ class DataParallel:
 
         Args:
             shares: what computes a part, one for each of them.
-            forward: of the step.
-            parts: of this rank, None for empty ones.
-            rows: of the whole batch; None where it is one part.
-            scale: of the loss.
+            forward: the function of the step.
+            parts: the parts of this rank, None for empty ones.
+            rows: the rows of the whole batch; None where it is one part.
+            scale: the scale of the loss.
         """
         count, size = self.parts, self.group.size
         full = [rows is None or v * rows // count < (v + 1) * rows // count for v in range(count)]

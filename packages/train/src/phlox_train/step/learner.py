@@ -68,10 +68,10 @@ class Learner(Named, Generic[M]):
     Attributes:
         optimizer: what steps the model.
         schedule: what gives the rate of a step.
-        scaling: of the loss, for half precision; or None.
+        scaling: the scaling of the loss, for half precision; or None.
         ema: an average of the model that steps keep; or None.
         microbatches: parts of a batch whose gradients are added up.
-        seed: of the random numbers of steps.
+        seed: the seed of the random numbers of steps.
         rows: how many examples the whole batch has, where the next batch is this rank's share of
             one, as ``run.batches()`` gives them; None where batches are whole.
 
@@ -107,7 +107,7 @@ class Learner(Named, Generic[M]):
         Args:
             model: one in training, on a device that records.
             optimizer: such as ``optim.AdamWConfig().init()``.
-            schedule: of the learning rate, or a rate. A ``PlateauScheduler`` is given its
+            schedule: the learning rate, or a schedule of it. A ``PlateauScheduler`` is given its
                 measures by the loop.
             microbatches: into how many parts each batch is cut; by default as many as the job had
                 processes first. It belongs to the numbers of an experiment, the group does not.

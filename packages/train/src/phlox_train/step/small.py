@@ -166,7 +166,7 @@ def carried(
 
     Args:
         group: the ranks.
-        forms: of all of them.
+        forms: the forms of all ranks.
         numbers: those of this rank.
         arrays: one for each kind of its tensors; None where these travel elsewhere.
     """

@@ -96,7 +96,7 @@ class Rows:
         lanes: threads for each row.
         vector: four elements a step.
         slots: steps of a thread, whose elements stay in registers; 0: a loop.
-        threads: of a workgroup.
+        threads: the threads of a workgroup.
         subgroups: threads that run in step combine their values without memory; a workgroup has one
             row then.
         apart: elements of a row lie apart, in the results as in the first input.
