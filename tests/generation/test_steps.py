@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import lru_cache, partial
 from typing import Any
 
@@ -119,6 +121,24 @@ def test_what_draws_nothing_gets_no_numbers_and_goes_on_alike() -> None:
     assert np.array_equal(numbers_of(3, 2, 5, RULES[1]), numbers_of(3, 2, 5))
     with pytest.raises(px.ArgumentError, match="not a seed for each text"):
         numbers_of([3], 2, 5, greedy)
+
+
+def test_a_greedy_start_loads_no_generators_of_numpy() -> None:
+    program = """if 1:
+        import sys
+        import phlox as px
+        from phlox import nn
+        made = nn.models.LlamaConfig(61, 104, 16, 2, 4, 2, d_ff=32).init()
+        made = made.map(lambda _, p: p.with_value(px.ones(p.shape)))
+        made.generate(px.asarray([[1, 2]]), 3, temperature=0)
+        print("numpy.random" in sys.modules)
+        made.generate(px.asarray([[1, 2]]), 3, seed=0)
+        print("numpy.random" in sys.modules)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_a_model_of_other_layers_stays_as_it_is() -> None:

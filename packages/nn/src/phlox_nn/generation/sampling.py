@@ -134,7 +134,7 @@ def numbers_of(
 
     Each is a function of seed, request and position. The requests of one seed are the rows; a seed
     for each row gives it what it gets alone. None takes a seed from the random stream in use.
-    A sampling that draws nothing gets zeros, without NumPy's generators, which take 5 MB.
+    A sampling that draws nothing gets zeros, for which NumPy's generators are not loaded.
 
     Raises:
         ArgumentError: when there is not a seed for each row.

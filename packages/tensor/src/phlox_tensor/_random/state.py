@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -223,9 +224,26 @@ if hasattr(os, "register_at_fork"):
 
 
 def host_random_state(generators: Iterable[Any] = ()) -> tuple[Any, ...]:
-    """Return the state of ``random``, of ``np.random`` and of further generators of theirs."""
-    common = getstate(), pickle.dumps(np.random.get_state(legacy=False))
-    return *common, *map(_state_of, generators)
+    """Return the state of ``random``, of ``np.random`` and of further generators of theirs.
+
+    Nobody has drawn from ``np.random`` before it is loaded, which is not done for this: it takes
+    more time than a small model. What it is loaded with equals the state before.
+    """
+    loaded = "numpy.random" in sys.modules
+    state = pickle.dumps(np.random.get_state(legacy=False)) if loaded else _UNLOADED
+    return getstate(), state, *map(_state_of, generators)
+
+
+class _Unloaded:
+    """The state of ``np.random`` before it is loaded."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+_UNLOADED: Final = _Unloaded()
 
 
 def _state_of(generator: Any) -> Any:
