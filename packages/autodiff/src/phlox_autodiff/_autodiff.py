@@ -134,7 +134,7 @@ class Autodiff(Decorator):
         """Whether the inner entry does; a formula would blame another op for its operands."""
         return op.name in RULES and self._inner.checks_operands(op)
 
-    # Asked at every call, so written out: a call of ``lower`` less.
+    # Runs at every call, so written out: this saves a call of ``lower``.
 
     def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
         """Return the shape of a primitive."""

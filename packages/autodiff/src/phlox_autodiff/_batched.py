@@ -79,7 +79,7 @@ class Batched(Decorator):
     transient = True
 
     def __init__(self, backend: Backend | str) -> None:
-        """Take over what the inner device says about itself, with an axis less."""
+        """Take over what the inner device says about itself, with one axis fewer."""
         super().__init__(backend)
         self.max_rank = self._inner.max_rank - 1
 

@@ -70,7 +70,7 @@ _LONGEST: Final = 8
 
 @final
 class Recipe:
-    """A value of the inner backend that is computed when it is asked for.
+    """A value of the inner backend that is computed when it is needed.
 
     Attributes:
         call: an entry of the inner backend and its arguments: primitives, numbers, attributes and

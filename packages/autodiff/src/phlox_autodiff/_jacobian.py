@@ -63,7 +63,7 @@ def jacobian(
         argnums: the arguments to differentiate, by place.
         mode: ``"rows"``, a backward pass with a lane for each element of the value; ``"columns"``,
             a forward pass with one for each element of the arguments; by default the fewer.
-        chunk_size: so many lanes at a time, for less memory; all at once by default.
+        chunk_size: how many lanes run at a time, to save memory; all by default.
         has_aux: ``function`` gives a pair, of which the second is not differentiated; the result
             is then ``(jacobian, aux)``.
 

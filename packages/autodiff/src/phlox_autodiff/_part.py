@@ -90,13 +90,13 @@ def pull_back(
 
 
 def refuse_retained(found: Mapping[Node, Any], first: int, what: str, of: str) -> None:
-    """Refuse gradients that were asked for inside of what keeps no graph.
+    """Refuse gradients that were requested inside of what keeps no graph.
 
     Args:
         found: by node, what a way back left.
         first: nodes with larger ids are inside.
         what: happens, so that no tensor is left.
-        of: what takes or gives tensors whose gradients may be asked for.
+        of: what takes or gives tensors whose gradients may be requested.
     """
     if any(node.id > first and node.plan is not LEAF for node in found):
         raise GradientError(

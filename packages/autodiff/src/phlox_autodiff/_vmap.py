@@ -58,7 +58,7 @@ def vmap(
         out_axes: where the axis goes in the value: one for all, or a tree.
         randomness: ``"different"``: each lane draws numbers of its own, as consecutive draws do;
             ``"same"``: all lanes have the same, whatever ``chunk_size`` is.
-        chunk_size: so many lanes at a time, for less memory; all at once by default.
+        chunk_size: how many lanes run at a time, to save memory; all by default.
         loop: run an op that has no batching rule lane by lane, instead of refusing it.
 
     Raises:

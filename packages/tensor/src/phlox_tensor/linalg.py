@@ -365,7 +365,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def _columns(op: str, x1: Tensor, x2: Tensor) -> Tensor:
-    """The right side as a matrix; a vector of other than the rows of x1 is told as it was given."""
+    """The right side as a matrix; an error shows a vector as it was given."""
     if getattr(x2, "ndim", 0) != 1:
         return x2
     if getattr(x1, "ndim", 0) > 1 and x1.shape[-1] != x2.shape[0]:

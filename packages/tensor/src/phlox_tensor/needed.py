@@ -23,7 +23,7 @@ def needing(
 
     Args:
         op: what needs them, as the error names it.
-        install: what pip is asked for, such as ``phlox-data[arrow]``.
+        install: what pip installs, such as ``phlox-data[arrow]``.
         modules: others that are not there are errors of their own.
         error: what is raised; a ``MissingPackageError`` too.
     """

@@ -50,7 +50,7 @@ from .runs.stop import StopRule as StopRule
 from .step.ema import Ema as Ema
 from .step.learner import Learner as Learner
 
-if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
+if _TYPE_CHECKING:  # metrics are loaded when the first one is used
     from ._exports import *
 
 __version__ = "0.2.0"

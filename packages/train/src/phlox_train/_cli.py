@@ -96,7 +96,7 @@ def _default(config: type[Config], words: list[str]) -> Config | None:
 
 
 def _options(info: Any, tyro: Any) -> Any:
-    """What tyro is told of a config: its fields, what they may be, and what is said of them."""
+    """What tyro gets of a config: its fields, their types, and their descriptions."""
     kind = info.type
     if not (isinstance(kind, type) and issubclass(kind, Config)):
         return None

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """At least the last `capacity` / 2 values that were asked for, and at most `capacity`.
+    """At least the last `capacity` / 2 values that were used, and at most `capacity`.
 
     Two generations: when the young one is full, the old one is dropped and the young one grows
     old; what is found in the old one joins the young one. ``get`` looks only among the young, at

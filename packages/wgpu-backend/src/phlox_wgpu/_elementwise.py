@@ -153,7 +153,7 @@ def _plan(device: GpuDevice, program: Chained, operands: tuple[Operand, ...]) ->
         return Plan(program, shape, pieces=_pieces(device, chain, operands))
     size = math.prod(shape)
     strides = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
-    # What is drawn is told by its place in row-major order.
+    # What an element draws depends on its place in row-major order.
     order = None if chain.sources() else _memory_order(shape, strides)
     if order is not None:
         strides = [tuple(own[i] for i in order) for own in strides]

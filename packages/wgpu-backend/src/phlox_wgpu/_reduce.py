@@ -252,7 +252,7 @@ def pass_params(deal: Dealt, count: int) -> tuple[float, ...]:
 
 
 def _entry(op: str) -> Callable[..., GpuArray]:
-    """The entry of a reduction; its declaration says what it gives, and if in a type asked for."""
+    """The entry of a reduction; its declaration says what it gives, and if in a requested type."""
     declared = REGISTRY[op]
     typed = "dtype" in declared.attribute_names
 
@@ -260,7 +260,7 @@ def _entry(op: str) -> Callable[..., GpuArray]:
         device: GpuDevice, x: GpuArray, axis: Axes | int | None, keepdims: bool, *dtype: DType
     ) -> GpuArray:
         axes = axis if isinstance(axis, tuple) else _axes(x, axis)
-        # Summed in the type asked for or a wider one; a bool is as it is stored, as 0 and 1.
+        # Summed in the requested type or a wider one; a bool is as it is stored, as 0 and 1.
         source = cast(device, x, _summed_in(x.dtype, dtype[0])) if typed else x
         return reduce(device, op, source, axes, keepdims, dtype)
 

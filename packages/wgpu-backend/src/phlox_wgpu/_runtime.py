@@ -348,7 +348,7 @@ class GpuDevice:
     def _read_bytes(self, buffer: Buffer | None, first: int, nbytes: int) -> np.ndarray:
         """Copy bytes to the host, in parts that staging buffers hold, and raise what is reported.
 
-        An error of the driver in between is told as that.
+        An error of the driver in between is reported as one.
         """
         data = np.empty(nbytes, np.uint8)  # in huge pages, where there are any
         for start in range(0, nbytes, PART_BYTES):

@@ -21,7 +21,7 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _columns_of(g: Tensor, x1: Shape, x2: Shape) -> Tensor:
-    """The cotangent of a product with the axes that vectors lost put back."""
+    """The cotangent of a product, with the axes back that vectors did not have."""
     if len(x2) == 1:
         g = g.expand_dims(-1)
     return g.expand_dims(-2) if len(x1) == 1 else g

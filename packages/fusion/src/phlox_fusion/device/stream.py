@@ -245,5 +245,5 @@ def _interrupted(error: BaseException) -> DeviceError:
 
 
 def _key(item: Any) -> Hashable:
-    """What tells calls apart: numbers only by their type and place."""
+    """The key of an argument: of numbers only their type and place."""
     return (type(item.value), item.place) if type(item) is Number else item

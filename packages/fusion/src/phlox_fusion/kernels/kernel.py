@@ -40,7 +40,7 @@ class _Kept:
     """What a function read besides its arguments, and its formula then.
 
     Attributes:
-        ops: tells whether an op has been declared anew since.
+        ops: changes when an op is declared anew.
         quick: what runs calls of each form, the last one first.
         slow: how many calls none of them fitted.
     """

@@ -359,7 +359,7 @@ _HAS_KERNEL: Final[WeakKeyDictionary[Backend, dict[Program, bool]]] = WeakKeyDic
 
 
 def _has_kernel(device: Backend, program: Program) -> bool:
-    """Whether a backend makes a kernel of a program; each is asked for once."""
+    """Whether a backend makes a kernel of a program; it is asked once for each."""
     known = _HAS_KERNEL.setdefault(device, {})
     found = known.get(program)
     if found is None:

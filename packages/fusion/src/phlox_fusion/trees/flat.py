@@ -98,7 +98,7 @@ def contents_of(containers: Sequence[Any]) -> Contents:
 
 
 def contents_taker() -> Callable[[Sequence[Any]], Contents]:
-    """Return ``contents_of`` for containers that are made alike each time: the first tells how."""
+    """Return ``contents_of`` for containers made alike each time, as the first call shows."""
     alone = False  # no container is inside of another one
 
     def take(containers: Sequence[Any]) -> Contents:

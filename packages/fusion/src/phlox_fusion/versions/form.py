@@ -103,7 +103,7 @@ def _short(value: Any) -> str:
 
 
 def ids_in(form: Form) -> Counter[str]:
-    """Count the parts of arguments that are told apart by an id, as parameters are, by type."""
+    """Count by type the parts of arguments that an id identifies, such as parameters."""
     parts = [part for layout in form.values() for part in layout.parts]
     return Counter(p.type.__name__ for p in parts if isinstance(p, NodePart) and p.node.whole)
 

@@ -17,7 +17,7 @@ class Versions:
     """The recordings of one compiled function, by the keys of their arguments.
 
     Attributes:
-        last: the version whose probe is asked first.
+        last: the version whose probe comes first.
         made: how many there have been.
     """
 

@@ -300,7 +300,7 @@ def _primitive(tensor: Any) -> Any:
 
 
 def _refuse(op: Op, tensors: list[Any], backend: Backend) -> NoReturn:
-    """A backend refused operands that passed all checks: its fault, told as such."""
+    """A backend refused operands that passed all checks: the error says that it is at fault."""
     got = ", ".join(str(spec_of(t)) for t in tensors)
     raise DeviceError(op.name, f"{backend!r} refused valid operands", got=got)
 

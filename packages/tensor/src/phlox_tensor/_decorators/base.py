@@ -27,7 +27,7 @@ class Decorator(Backend):
 
     Args:
         backend: the device inside, or its name.
-        settings: what else tells two devices of the class apart; hashable.
+        settings: what else distinguishes two devices of the class; hashable.
     """
 
     def __init__(self, backend: Backend | str, *settings: Any) -> None:

@@ -135,7 +135,7 @@ class Backend(metaclass=_Interned):
             several results; by what decides that: the op, the attributes as given, shapes and
             element types.
         inner: the backend that a decorator wraps, else None.
-        records: gradients can be asked of tensors on this device; modules made on it train.
+        records: tensors on this device can have gradients; modules made on it train.
         recorder: the device that records: this one, one that it wraps, or None.
         transient: made by a transform, such as ``vmap``, for the time of one call.
         has_data: tensors have values to read.
@@ -244,7 +244,7 @@ class Backend(metaclass=_Interned):
         """Give back what the device keeps for later tensors; keeps nothing unless overridden."""
 
     def without_recording(self) -> Backend:
-        """Return the device that computes the same and records nothing, or one level less."""
+        """Return the device that computes the same and does not record, or records one level fewer."""
         return self
 
     # The hooks of decorators. A base backend records nothing.

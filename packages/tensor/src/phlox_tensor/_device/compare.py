@@ -60,7 +60,7 @@ def disagreement(
         rounded: given, that epsilon is float32's for narrower results too; they may be rounded,
             and off by so many of their own epsilons.
         signed_zeros: whether the sign of a zero counts.
-        denormals: whether denormals are told from zero.
+        denormals: whether denormals differ from zero.
     """
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"

@@ -18,7 +18,7 @@ from .classes import (
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What is said of arguments. What a device or a derivative lacks is told of the op that lacks it.
+# What is said of arguments. Errors of a missing kernel or derivative name the op that lacks it.
 OF_ARGUMENTS: Final = (ArgumentError, DTypeError, IndexOutOfRangeError, KindError, ShapeError)
 # Functions that errors name already.
 AS_CALLED: Final[set[Callable[..., object]]] = set()

@@ -65,11 +65,11 @@ class BackendUnavailableError(PhloxError, RuntimeError):
 
 
 class BatchingError(PhloxError, RuntimeError):
-    """A function under ``vmap`` asked for what lanes do not have: one value, or an op's rule."""
+    """A function under ``vmap`` needs what lanes do not have: one value, or an op's rule."""
 
 
 class DTypeError(PhloxError, TypeError):
-    """Element types do not combine, or a backend lacks the one asked for."""
+    """Element types do not combine, or a backend lacks the requested one."""
 
 
 class CompileError(PhloxError, RuntimeError):
@@ -91,7 +91,7 @@ class DisagreementError(PhloxError, ArithmeticError):
 
 
 class GradientError(PhloxError, RuntimeError):
-    """A derivative was asked for where there is none."""
+    """A derivative was requested where there is none."""
 
 
 class IndexOutOfRangeError(PhloxError, IndexError):

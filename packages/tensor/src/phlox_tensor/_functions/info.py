@@ -43,7 +43,7 @@ class NamespaceInfo:
         return default_device()
 
     def default_dtypes(self, *, device: Backend | str | None = None) -> dict[str, DType]:
-        """The element types that a device gives where none is asked for."""
+        """The element types that a device gives by default."""
         found = as_device(device)
         return {
             "real floating": found.default_float,

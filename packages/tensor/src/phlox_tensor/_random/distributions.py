@@ -194,7 +194,7 @@ def beta(
     Parameters are numbers, or tensors that broadcast to ``shape``.
 
     Raises:
-        ArgumentError: for a number of 0 or less, which of a tensor gives nan.
+        ArgumentError: for a number of 0 or less; elements of a tensor give nan.
         GradientError: for a parameter that a derivative should flow to.
 
     Example:

@@ -185,7 +185,7 @@ def drawing_by_lane(base: Backend, lanes: Backend) -> Iterator[None]:
 
 @contextmanager
 def drawing_once() -> Iterator[None]:
-    """Draw on the very devices that are asked for, whatever runs for many lanes."""
+    """Draw on the given devices, even in code that runs for many lanes."""
     token = _lanes.set(())
     try:
         yield

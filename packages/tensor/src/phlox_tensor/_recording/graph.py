@@ -21,7 +21,7 @@ class Node(NamedTuple):
         operands: a Value for each, a tuple of them, a number, or None.
         attributes: as the entry gets them; a Number where a replay computes one.
         results: the values that it gave.
-        line: where the user's program asked for it.
+        line: where the user's program called it.
     """
 
     op: Op

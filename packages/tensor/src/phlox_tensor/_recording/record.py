@@ -60,7 +60,7 @@ class Recording:
         *,
         again: bool = False,
     ) -> None:
-        """Start; ``open_cell`` makes the content of a cell an input when it is first asked for.
+        """Start; ``open_cell`` makes the content of a cell an input when it is first read.
 
         Args:
             open_cell: says what the function finds in a cell.
@@ -121,7 +121,7 @@ class Recording:
         value = self._note(device, primitive)
         try:
             seen = _Seen(primitive, self._forget)
-        except TypeError:  # it cannot be asked whether it is still there
+        except TypeError:  # no weak reference can say whether it still exists
             self._kept.append(primitive)
         else:
             seen.key = id(primitive)
@@ -352,7 +352,7 @@ class Recording:
         return len(self._nodes)
 
     def graph(self, outputs: tuple[int, ...]) -> Graph:
-        """Return what was noted, given the values that are asked for."""
+        """Return what was noted, given the values that are needed."""
         return Graph(
             tuple(self._inputs),
             dict(self._constants),

@@ -14,7 +14,7 @@ class _Eager:
 
 @final
 class _Modes:
-    """How many modes are entered, in all threads together; while it is 0 none is asked about."""
+    """How many modes are entered, in all threads together; while it is 0 no source is called."""
 
     __slots__ = ("_lock", "entered")
 

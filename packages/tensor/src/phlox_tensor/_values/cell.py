@@ -55,7 +55,7 @@ class Stateful(NamedTuple):
 
     Attributes:
         cells: gives the cells of an object, always as many.
-        static: gives a tree of what tells two objects apart besides what is in their cells.
+        static: gives a tree of what distinguishes two objects besides their cells.
     """
 
     cells: Callable[[Any], tuple[Cell[Any], ...]]
@@ -73,7 +73,7 @@ def register_state(
     Args:
         type: the class, whose objects change nothing but their cells; not those made from it.
         cells: gives the cells of an object, always as many.
-        static: gives a tree of what else tells two objects apart.
+        static: gives a tree of what else distinguishes two objects.
     """
     STATEFUL[type] = Stateful(cells, static)
 

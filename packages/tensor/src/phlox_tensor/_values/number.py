@@ -292,7 +292,7 @@ Scalar = bool | int | float | Number
 
 
 def itself(value: Any) -> Any:
-    """Return a plain value as it is: what a replay finds again where it is asked for."""
+    """Return a plain value as it is: a replay finds it again where it is needed."""
     return value
 
 

@@ -53,7 +53,7 @@ def broadcast_to(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def slice_(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """The sizes asked for, each inside the axis."""
+    """The requested sizes, each within its axis."""
     start, size, step = attributes
     shape = specs[0].shape
     if not len(start) == len(size) == len(step) == len(shape):
@@ -78,7 +78,7 @@ def slice_scatter(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def add_slices(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """The shape asked for, in which every part fits at its slice."""
+    """The requested shape, in which every part fits at its slice."""
     shape, start, step = attributes
     rank, parts = len(shape), specs[0]
     if not len(start) == len(step) == rank * len(parts):

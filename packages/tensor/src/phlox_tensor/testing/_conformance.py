@@ -141,7 +141,7 @@ class Check:
             for tensor in results:
                 tensor.numpy()
         except Exception as error:
-            # What a device finds when it is read is told by the op that looked.
+            # What a device finds only when it is read is reported by the op that looked.
             named = called or getattr(error, "op", self.op.name) == self.op.name
             if type(error) is wanted and named:
                 return

@@ -54,7 +54,7 @@ class Clusters(Row, takes=("clusters", "targets"), better="higher"):
 
 
 class AdjustedRand(Clusters):
-    """The share of pairs that are together or apart in both, less chance: 1 at best, 0 for chance.
+    """The share of pairs that are together or apart in both, minus chance: 1 at best, 0 for chance.
 
     Hubert and Arabie, "Comparing partitions", 1985, https://doi.org/10.1007/BF01908075
 

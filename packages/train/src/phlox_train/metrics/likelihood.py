@@ -126,7 +126,7 @@ class Brier(Penalty):
 
 
 class Hinge(Penalty):
-    """The mean of ``max(0, 1 - margin)``, with margin the score of the right class less the next.
+    """The mean of ``max(0, 1 - margin)``, with margin the score of the right class minus the next.
 
     Of yes and no the margin is the score, or its negative. Scores are used as they are. Crammer
     and Singer, "On the algorithmic implementation of multiclass kernel-based vector machines",

@@ -42,7 +42,7 @@ class Kept(Row, takes=("predictions", "targets"), better="higher"):
 
 
 class KendallCorrelation(Kept):
-    """Kendall's tau-b: pairs in the same order less those in the other one, corrected for ties.
+    """Kendall's tau-b: pairs in the same order minus those in the other one, corrected for ties.
 
     ``(same - other) / √(pairs untied in p · pairs untied in t)``, in n log n steps. Kendall, "The
     treatment of ties in ranking problems", 1945, https://doi.org/10.2307/2332303

@@ -15,7 +15,7 @@ from ..step.batches import rows_of
 from ..step.outputs import Outputs
 from .metric import Metric, State, read
 
-_LATE: Final = 2  # batches, in which a GPU has computed what was asked for
+_LATE: Final = 2  # batches, after which a GPU has computed a requested value
 
 
 class Results(dict[str, "float | NDArray[Any]"]):

@@ -25,23 +25,23 @@ def ask(folder: Path, wish: Wish) -> None:
 
 @final
 class Control:
-    """Reads what was asked."""
+    """Reads the requests."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Forget what was asked of an earlier start."""
+        """Forget requests to an earlier start."""
         self._path = None if folder is None else folder / NAME
         self._next = monotonic() + _EVERY
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
     def asked(self) -> Wish | None:
-        """Return what was asked since the last call."""
+        """Return what was requested since the last call."""
         if self._path is None or monotonic() < self._next:
             return None
         self._next = monotonic() + _EVERY
         try:
             text = self._path.read_text(encoding="utf-8", errors="replace").strip()
             self._path.unlink()
-        except OSError:  # nobody asked, or nobody can
+        except OSError:  # no request, or no file can be read
             return None
         return next((wish for wish in WISHES if wish == text), None)

@@ -15,7 +15,7 @@ from .log import Log, Row, numbers, plain
 # What every row says besides its values.
 PLACE: Final = ("step", "epoch", "time", "split")
 _HELD: Final = (float, int, str, Tensor, np.ndarray, np.generic, list)
-_LATE: Final = 2  # steps, in which a GPU has computed what was asked for
+_LATE: Final = 2  # steps, after which a GPU has computed a requested value
 
 
 def check_values(values: Mapping[str, Any]) -> None:

@@ -89,7 +89,7 @@ class ShardFiles:
         self.folder: Final[Path | None] = probe.parent if seen and probe is not None else None
 
     def begin(self, step: int, record: Mapping[str, Any]) -> str:
-        """Begin to write a shard, and return why an earlier one is lost, on all ranks the same."""
+        """Begin to write a shard, and return, the same on all ranks, why an earlier one failed."""
         lost = self.lost()
         assert self.folder is not None
         self._mark = broadcast_object(self._group, os.urandom(4).hex())
@@ -101,7 +101,7 @@ class ShardFiles:
         return lost
 
     def lost(self) -> str:
-        """Wait for the own shard, and return why one of any rank is lost; all ranks call."""
+        """Wait for this rank's shard, and return why one of any rank failed; all ranks call."""
         why = ""
         if self._writing is not None:
             try:

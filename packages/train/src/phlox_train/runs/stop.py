@@ -34,7 +34,7 @@ class Seen:
 
 
 class StopRule(ABC):
-    """A rule that is asked after each step and each epoch, and may remember something.
+    """A rule that is called after each step and each epoch, and can have state.
 
     Attributes:
         saves: whether the state that it stops at is worth a checkpoint.

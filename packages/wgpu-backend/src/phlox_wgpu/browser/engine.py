@@ -160,7 +160,7 @@ class Script:
 
 
 class Ticket(NamedTuple):
-    """A read on its way: what it gives, and how many bytes of that are asked."""
+    """A read on its way: what it gives, and how many bytes of that are wanted."""
 
     promise: Any
     nbytes: int
@@ -206,7 +206,7 @@ class Engine:
     # Buffers and kernels
 
     def buffer(self, nbytes: int) -> Buffer:
-        """A storage buffer. A want of memory is told later."""
+        """A storage buffer. Lack of memory is reported later."""
         return Buffer(self.gpu.buffer(nbytes, "storage"), nbytes, next(self._serials))
 
     def destroy(self, buffer: Buffer) -> None:

@@ -117,7 +117,7 @@ class Script(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """A read on its way: the number of its map, where it lands, and how much of that is asked."""
+    """A read on its way: the number of its map, where it lands, and how many bytes are wanted."""
 
     number: int
     size: int

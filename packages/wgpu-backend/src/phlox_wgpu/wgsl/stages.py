@@ -263,7 +263,7 @@ class _Emitter:
                 self._lines += [f"  if (in_{slot}) {{", *lines, "  }"]
 
     def _four(self, stage: Stage, slots: range) -> list[str]:
-        """Four steps go to an accumulator each; less than four to the first one."""
+        """Four steps go to an accumulator each; fewer than four to the first one."""
         lines = []
         if len(slots) == UNROLL:
             lines += [f"  if (in_{slots[-1]}) {{"]
