@@ -244,7 +244,7 @@ class Backend(metaclass=_Interned):
         """Give back what the device keeps for later tensors; keeps nothing unless overridden."""
 
     def without_recording(self) -> Backend:
-        """Return the device that computes the same and does not record, or records one level fewer."""
+        """Return the device that computes the same but does not record, or one level fewer."""
         return self
 
     # The hooks of decorators. A base backend records nothing.
