@@ -68,11 +68,12 @@ def test_max_backward(gpu: Wgpu, up: Up, rng: Any, window: Window) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
-def test_max_backward_takes_any_indices(gpu: Wgpu, up: Up, rng: Any) -> None:
+@pytest.mark.parametrize("width", [10, 300], ids=["a plane at a time", "in three kernels"])
+def test_max_backward_takes_any_indices(gpu: Wgpu, up: Up, rng: Any, width: int) -> None:
     g = rng.normal(size=(2, 3, 7, 5)).astype(np.float32)
-    indices = rng.integers(0, 90, g.shape).astype(np.int32)
-    want = ref.max_pool2d_backward(g.astype(np.float64), indices, (2, 3, 9, 10))
-    got = gpu.read(gpu.ops.max_pool2d_backward(up(g), up(indices), (2, 3, 9, 10)))
+    indices = rng.integers(0, 9 * width, g.shape).astype(np.int32)
+    want = ref.max_pool2d_backward(g.astype(np.float64), indices, (2, 3, 9, width))
+    got = gpu.read(gpu.ops.max_pool2d_backward(up(g), up(indices), (2, 3, 9, width)))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 

@@ -87,32 +87,22 @@ def max_pool2d_backward(
     out_height, out_width = g.shape[2:]
     if not out.size:
         return out
+    stored = g.wgsl
+    rest = (out_height, out_width, height, width, g.offset, indices.offset)
+    if max(height + width, out_height + out_width) <= kernels.WORKGROUP:
+        kernel = kernels.max_pool_backward_by_planes, stored
+        device.launch(kernel, [g, indices], [out], (planes, *rest), planes)
+        return out
     lines = planes * (out_height + out_width)
     bounds = device.empty((max(lines, 1), 2), int32)
-    device.launch(
-        (kernels.index_bounds,),
-        [indices],
-        [bounds],
-        (lines, out_height, out_width, width, indices.offset),
-        _groups(lines),
-    )
-    sizes = (out_height, out_width, height, width)
-    ranges = device.empty((planes * (height + width), 2), int32)
-    device.launch(
-        (kernels.index_ranges,),
-        [bounds],
-        [ranges],
-        (ranges.shape[0], *sizes),
-        _groups(ranges.shape[0]),
-    )
-    stored = g.wgsl
-    device.launch(
-        (kernels.max_pool_backward, stored),
-        [g, indices, ranges],
-        [out],
-        (out.size, *sizes, g.offset, indices.offset),
-        _groups(out.size),
-    )
+    kernel = kernels.index_bounds, stored
+    device.launch(kernel, [g, indices], [bounds], (lines, *rest), _groups(lines))
+    lines = planes * (height + width)
+    ranges = device.empty((lines, 2), int32)
+    device.launch((kernels.index_ranges,), [bounds], [ranges], (lines, *rest), _groups(lines))
+    kernel = kernels.max_pool_backward, stored
+    params = (out.size, *rest)
+    device.launch(kernel, [g, indices, ranges], [out], params, _groups(out.size))
     return out
 
 

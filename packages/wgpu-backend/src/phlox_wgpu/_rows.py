@@ -12,6 +12,7 @@ from phlox_tensor import Rejected, float32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
+from ._kernel import Kernel
 from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._row_programs import (
@@ -30,9 +31,11 @@ from ._row_programs import (
 from ._runtime import GpuDevice
 from .products.matmul import add_parts
 from .products.plans import ENOUGH_GROUPS
+from .wgsl import cross_entropy as losses
 from .wgsl.channels import COLUMNS, column_sums
 from .wgsl.row_stages import RowProgram, row_stages
 from .wgsl.stages import Rows, Stages, stages_source
+from .wgsl.walk import WORKGROUP
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -42,6 +45,7 @@ Axes = tuple[int, ...]
 _SINGLE = 64  # threads of a workgroup that have a row each
 _SHORT = 32  # rows up to here go to one thread each
 _SOFTWARE_SHORT = 4096
+_TALLIED = 64  # classes, whose rows a thread goes through three times
 _ACROSS = 1024  # the longest row across memory for one thread; longer ones are turned first
 _CACHED = 16  # elements per thread in registers
 _MOST_CACHED = 32  # where more threads would wait for each other longer
@@ -339,6 +343,49 @@ def _norm_backward(
     return dx.view(x.shape, dense_strides(x.shape), 0), *vectors
 
 
+def cross_entropy(
+    device: GpuDevice, formula: Callable[..., GpuArray], x: GpuArray, target: GpuArray
+) -> GpuArray:
+    """Minus the logarithm of the softmax of each row at its class; rows up to `_TALLIED`."""
+    if not _is_tallied(device, x):
+        return formula(x, target)
+    out = device.empty(target.shape, x.dtype)
+    _tally(device, losses.cross_entropy, x, [target], out)
+    return out
+
+
+def cross_entropy_backward(
+    device: GpuDevice, formula: Callable[..., GpuArray], g: GpuArray, x: GpuArray, target: GpuArray
+) -> GpuArray:
+    """The softmax of each row, less 1 at its class, times g; rows up to `_TALLIED`."""
+    if not _is_tallied(device, x):
+        return formula(g, x, target)
+    out = device.empty(x.shape, x.dtype)
+    _tally(device, losses.cross_entropy_backward, x, [target, g], out)
+    return out
+
+
+def _is_tallied(device: GpuDevice, x: GpuArray) -> bool:
+    return 0 < x.shape[-1] <= (_SOFTWARE_SHORT if device.software else _TALLIED)
+
+
+def _tally(
+    device: GpuDevice,
+    kernel: Callable[[str, str], Kernel],
+    x: GpuArray,
+    others: list[GpuArray],
+    out: GpuArray,
+) -> None:
+    """Launch a kernel that has a thread for each row of x; the others have an element for each."""
+    count = x.size // x.shape[-1]
+    x = contiguous(device, x)
+    lines = [y if len(y.shape) == 1 else contiguous(device, y) for y in others]
+    params = [count, x.shape[-1], x.offset]
+    for y in lines:
+        params += [y.offset, y.strides[0] if len(y.shape) == 1 else 1]
+    device.launch((kernel, x.wgsl, lines[0].wgsl), [x, *lines], [out], params, -(-count // WORKGROUP))
+
+
 ENTRIES: Entries = {
     "cdist": cdist,
     "cosine_similarity": cosine_similarity,
@@ -352,4 +399,8 @@ ENTRIES: Entries = {
     "softmax": _entry(SOFTMAX),
     "softmax_backward": _entry(SOFTMAX_BACKWARD),
     "vector_norm": lambda device, x, *how: _totals(device, VECTOR_NORM, (x,), *how),
+}
+PARTIAL: Entries = {
+    "cross_entropy": cross_entropy,
+    "cross_entropy_backward": cross_entropy_backward,
 }

@@ -1,20 +1,27 @@
-"""Optimizer steps: one kernel for each parameter, which reads and writes all its state."""
+"""Optimizer steps: a kernel reads and writes all that belongs to a parameter, or to many small ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from math import sqrt
+from typing import Final
 
 from phlox_tensor import DType, Rejected, float32
 
-from ._array import GpuArray
-from ._elementwise import Chained, run_program
+from ._array import GpuArray, Result, result_of
+from ._elementwise import Chained, run_program, scalar
+from ._launch import Launch
 from ._runtime import GpuDevice
 from ._table import Entries
 from .wgsl.chain import Chain, Node
+from .wgsl.sets import sets_source
+from .wgsl.walk import WORKGROUP
 
 Arrays = Sequence[GpuArray]
+_SMALL: Final = 1 << 16  # elements: what a kernel of its own takes longer to be recorded than to run
+_BINDINGS: Final = 128  # of one kernel: the text of each set is compiled
 
 
 class _Chain:
@@ -80,7 +87,7 @@ def adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
     decoupled: bool,
     amsgrad: bool,
 ) -> tuple[GpuArray, ...]:
-    """A kernel for each parameter: gradient, decay, means, move."""
+    """Gradient, decay, means, move."""
     lists = {"x": tensors, "g": grads, "m": firsts, "v": seconds}
     if amsgrad:
         lists["top"] = largest
@@ -129,7 +136,7 @@ def sgd_step(
     weight_decay: float,
     nesterov: bool,
 ) -> tuple[GpuArray, ...]:
-    """A kernel for each parameter: gradient, decay, velocity, move."""
+    """Gradient, decay, velocity, move."""
     lists = {"x": tensors, "g": grads, "v": velocities if momentum else None}
     numbers = {"lr": lr}
     if momentum:
@@ -144,6 +151,15 @@ def sgd_step(
     return tuple(array for part in results for array in part)
 
 
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """Parameters that one kernel steps: which they are, its launch, and the arrays it makes."""
+
+    rows: tuple[int, ...]
+    launch: Launch
+    results: tuple[Result, ...]
+
+
 def _each(
     device: GpuDevice,
     formula: Callable[[DType, tuple[str, ...], tuple[str, ...]], Chained],
@@ -156,15 +172,55 @@ def _each(
         Rejected: the element types differ.
     """
     held = {name: arrays for name, arrays in lists.items() if arrays}
-    names, values = tuple(numbers), tuple(numbers.values())
-    results = []
-    for operands in zip(*held.values(), strict=True):
-        dtype = operands[0].dtype
-        if any(x.dtype is not dtype or x.shape != operands[0].shape for x in operands):
-            raise Rejected
-        chained = formula(dtype, tuple(held), names)
-        results.append(run_program(device, chained, (*operands, *values)))
+    names, values = tuple(numbers), [scalar(x, "float32") for x in numbers.values()]
+    rows = [*zip(*held.values(), strict=True)]
+    key = (formula, tuple(held), names, *[x.known or x.layout for row in rows for x in row])
+    chained = partial(formula, arrays=tuple(held), numbers=names)
+    sets: tuple[_Set, ...] = device.plans.get(key) or device.plans.find(
+        key, lambda: _sets(device, chained, rows)
+    )
+    results: list[Sequence[GpuArray]] = [()] * len(rows)
+    for part in sets:
+        inputs = [x for row in part.rows for x in rows[row]]
+        made = part.launch.run(device, inputs, [], values, part.results)
+        count = len(made) // len(part.rows)
+        for at, row in enumerate(part.rows):
+            results[row] = made[at * count : (at + 1) * count]
+    for row, operands in enumerate(rows):
+        if not results[row]:
+            results[row] = run_program(device, chained(operands[0].dtype), (*operands, *values))
     return list(zip(*results, strict=True))
+
+
+def _sets(
+    device: GpuDevice, formula: Callable[[DType], Chained], rows: Sequence[Arrays]
+) -> tuple[_Set, ...]:
+    """Small parameters dealt out to kernels; those that are left over have one each.
+
+    Raises:
+        Rejected: the element types differ.
+    """
+    small: dict[DType, list[int]] = {}
+    for row, operands in enumerate(rows):
+        x = operands[0]
+        if any(y.dtype is not x.dtype or y.shape != x.shape for y in operands):
+            raise Rejected
+        if 0 < x.size <= _SMALL and all(y.contiguous for y in operands):
+            small.setdefault(x.dtype, []).append(row)
+    made = []
+    for dtype, places in small.items():
+        chained, arrays = formula(dtype), len(rows[0])
+        most = min(device.max_bindings, _BINDINGS) // (arrays + len(chained.dtypes))
+        for first in range(0, len(places) if most > 1 else 0, most):
+            part = places[first : first + most]
+            sizes = tuple(rows[row][0].size for row in part)
+            groups = sum(-(-size // WORKGROUP) for size in sizes)
+            kernel = sets_source, chained.chain, arrays, len(part)
+            results = [result_of(rows[row][0].shape, t) for row in part for t in chained.dtypes]
+            places_of = ((1, ()),) * (arrays * len(part))
+            launch = Launch.of(device, kernel, groups, sizes, places_of)
+            made.append(_Set((*part,), launch, (*results,)))
+    return tuple(made)
 
 
 ENTRIES: Entries = {"adam_step": adam_step, "sgd_step": sgd_step}

@@ -19,6 +19,7 @@ from phlox_tensor import (
     layer_norm,
     rms_norm,
 )
+from phlox_tensor.ops.special import moving_average
 
 from .. import _signatures as takes
 from .. import initializers as init
@@ -109,17 +110,17 @@ class BatchNorm(takes.BatchNorm, Layer[BatchNormConfig], init=False):
             return batch_norm(x, weight, bias, mean=zeros, var=ones, epsilon=epsilon)
         y, new_mean, new_var = batch_norm_train(x, weight, bias, epsilon)
         size = x.size // x.shape[1]
-        return self._moving(y, new_mean, new_var * (size / (size - 1)))
+        return self._moving(y, new_mean, new_var, size / (size - 1))
 
     def _moving(
-        self, y: Tensor[Float], new_mean: Tensor[Float], new_var: Tensor[Float]
+        self, y: Tensor[Float], new_mean: Tensor[Float], new_var: Tensor[Float], factor: float = 1.0
     ) -> Tensor[Float]:
-        """The result, by which the running statistics move, where there are any."""
+        """The result, by which the running statistics move; the variance times a factor."""
         if not self.settings.track_running_stats:
             return y
         y, share = self._share(y)
         y = propose(y, self.running_mean, _moved(self.running_mean, new_mean, share))
-        return propose(y, self.running_var, _moved(self.running_var, new_var, share))
+        return propose(y, self.running_var, _moved(self.running_var, new_var, share, factor))
 
     def _share(self, y: Tensor[Float]) -> tuple[Tensor[Float], float | Tensor[Float]]:
         """How much of the statistics the batch is; of a mean of all it counts, which y carries."""
@@ -160,9 +161,13 @@ def _counter(device: Backend) -> Param:
     return Param.lazy(zero, (), dtype, device, role="state")
 
 
-def _moved(running: Param, batch: Tensor[Float], share: float | Tensor[Float]) -> Tensor[Float]:
-    old = running.value.detach()
-    return (old + (batch.detach() - old) * share).astype(old.dtype)
+def _moved(
+    running: Param, batch: Tensor[Float], share: float | Tensor[Float], factor: float = 1.0
+) -> Tensor[Float]:
+    old, new = running.value.detach(), batch.detach()
+    if isinstance(share, Tensor):
+        return (old + (new * factor - old) * share).astype(old.dtype)
+    return moving_average(old, new, share, factor).astype(old.dtype)
 
 
 class LayerNormConfig(LayerConfig["LayerNorm"]):

@@ -257,6 +257,20 @@ def lgamma(x: Tensor) -> Tensor:
 
 
 @elementwise.formula(
+    "running: Float, batch: Float; share: float = 0.1, factor: float = 1.0 -> Float",
+    numpy=ref.moving_average,
+    ulp=4,
+    atol=8,
+    cases=(case((3,), (3,), share=0.1), case((2, 3), (3,), share=0.25, factor=1.5)),
+    internal=True,
+    doc="``running + (batch·factor - running)·share``: how statistics of batches move.",
+)
+@widely
+def moving_average(running: Tensor, batch: Tensor, share: float, factor: float) -> Tensor:
+    return running + (batch * factor - running) * share
+
+
+@elementwise.formula(
     "x: Float; nan: float = 0.0, posinf: float? = None, neginf: float? = None -> Float",
     numpy=ref.nan_to_num,
     cases=(case((7,)), case((2, 3), nan=1.0, posinf=2.0, neginf=-2.0)),

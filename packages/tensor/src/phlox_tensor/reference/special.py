@@ -104,3 +104,9 @@ def lerp(x1: Array, x2: Array, weight: Array) -> Array:
         end = np.where(np.isinf(a) & np.isfinite(b), np.sign(b), b)
         found = np.where(np.isinf(gap), start * (1 - w) + end * w, ends)
         return found.astype(first_dtype((x1, x2, weight)))
+
+
+def moving_average(running: Array, batch: Array, share: float, factor: float) -> Array:
+    old = wide64(running)
+    found = old + (wide64(batch) * factor - old) * share
+    return found.astype(first_dtype((running, batch)))

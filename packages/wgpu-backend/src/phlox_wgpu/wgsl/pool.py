@@ -15,9 +15,10 @@ _X = ("x_offset", "x_image", "x_channel", "x_row", "x_column")
 _WINDOW = ("kernel_y", "kernel_x", "stride_y", "stride_x", "top", "left")
 MAX_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW, "dilation_y", "dilation_x")
 AVERAGE_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW, "bottom", "right")
-BOUNDS_PARAMS = ("size", "out_height", "out_width", "in_width", "indices_offset")
-RANGE_PARAMS = ("size", "out_height", "out_width", "in_height", "in_width")
-GATHER_PARAMS = (*RANGE_PARAMS, "g_offset", "indices_offset")
+GATHER_PARAMS = (
+    *("size", "out_height", "out_width", "in_height", "in_width"),
+    *("g_offset", "indices_offset"),
+)
 
 
 def _params(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -133,59 +134,79 @@ def average_pool_backward(stored: str, include_padding: bool) -> Kernel:
     return Kernel(_main(body), (stored,), (stored,), _params(AVERAGE_PARAMS))
 
 
-def index_bounds() -> Kernel:
-    """For each plane and row of the result the lowest and highest row that its indices name.
-
-    Then columns likewise.
-    """
-    body = """\
-  let lines = p.out_height + p.out_width;
-  let line = i % lines;
-  let base = p.indices_offset + i / lines * p.out_height * p.out_width;
+# `low` and `high`, the lowest and highest row that the indices of row `line` of a result name; lines
+# behind those of the rows are columns. `base` is where its plane begins.
+_BOUNDS = """\
   var low = 2147483647;
   var high = -1;
   if (line < p.out_height) {
     for (var j = 0; j < p.out_width; j++) {
-      let at = in0[base + line * p.out_width + j] / p.in_width;
+      let at = in1[p.indices_offset + base + line * p.out_width + j] / p.in_width;
       low = min(low, at);
       high = max(high, at);
     }
   } else {
     for (var j = 0; j < p.out_height; j++) {
-      let at = in0[base + j * p.out_width + line - p.out_height] % p.in_width;
+      let at = in1[p.indices_offset + base + j * p.out_width + line - p.out_height] % p.in_width;
       low = min(low, at);
       high = max(high, at);
     }
   }
-  out0[i] = vec2<i32>(low, high);
 """
-    return Kernel(_main(body), ("i32",), ("vec2<i32>",), _params(BOUNDS_PARAMS))
 
 
-def index_ranges() -> Kernel:
-    """For each plane and row of the image the first and last row of the result that may name it.
-
-    Then columns.
-    """
-    body = """\
-  let lines = p.in_height + p.in_width;
-  let line = i % lines;
+def _range(bounds: str) -> str:
+    """The `first` and `last` row of a result that may name row `line` of the image, or column."""
+    return f"""\
   let down = line < p.in_height;
   let at = select(line - p.in_height, line, down);
   let count = select(p.out_width, p.out_height, down);
-  let base = i / lines * (p.out_height + p.out_width) + select(p.out_height, 0, down);
+  let begin = select(p.out_height, 0, down);
   var first = 2147483647;
   var last = -1;
-  for (var j = 0; j < count; j++) {
-    let bounds = in0[base + j];
-    if (bounds.x <= at && at <= bounds.y) {
+  for (var j = 0; j < count; j++) {{
+    let named = {bounds};
+    if (named.x <= at && at <= named.y) {{
       first = min(first, j);
       last = j;
+    }}
+  }}
+"""
+
+
+# `total`, what pixel `place` gets of the results in `rows` and `columns`, added up in order.
+_TOTAL = """\
+  var total = 0.0;
+  for (var row = rows.x; row <= rows.y; row++) {
+    for (var column = columns.x; column <= columns.y; column++) {
+      let at = base + row * p.out_width + column;
+      if (in1[p.indices_offset + at] == place) { total += f32(in0[p.g_offset + at]); }
     }
   }
+"""
+
+
+def index_bounds(stored: str) -> Kernel:
+    """For each plane and line of the result the lowest and highest row or column it names."""
+    body = f"""\
+  let lines = p.out_height + p.out_width;
+  let line = i % lines;
+  let base = i / lines * p.out_height * p.out_width;
+{_BOUNDS}\
+  out0[i] = vec2<i32>(low, high);
+"""
+    return Kernel(_main(body), (stored, "i32"), ("vec2<i32>",), _params(GATHER_PARAMS))
+
+
+def index_ranges() -> Kernel:
+    """For each plane and line of the image the first and last of the result that may name it."""
+    body = f"""\
+  let line = i % (p.in_height + p.in_width);
+  let base = i / (p.in_height + p.in_width) * (p.out_height + p.out_width);
+{_range("in0[base + begin + j]")}\
   out0[i] = vec2<i32>(first, last);
 """
-    return Kernel(_main(body), ("vec2<i32>",), ("vec2<i32>",), _params(RANGE_PARAMS))
+    return Kernel(_main(body), ("vec2<i32>",), ("vec2<i32>",), _params(GATHER_PARAMS))
 
 
 def max_pool_backward(stored: str) -> Kernel:
@@ -194,20 +215,46 @@ def max_pool_backward(stored: str) -> Kernel:
     Inputs g, indices, ranges.
     """
     body = f"""\
-  let z = i % p.in_width;
-  let y = i / p.in_width % p.in_height;
+  let place = i % (p.in_width * p.in_height);
   let plane = i / (p.in_width * p.in_height);
-  let rows = in2[plane * (p.in_height + p.in_width) + y];
-  let columns = in2[plane * (p.in_height + p.in_width) + p.in_height + z];
-  let place = y * p.in_width + z;
+  let lines = plane * (p.in_height + p.in_width);
+  let rows = in2[lines + place / p.in_width];
+  let columns = in2[lines + p.in_height + place % p.in_width];
   let base = plane * p.out_height * p.out_width;
-  var total = 0.0;
-  for (var row = rows.x; row <= rows.y; row++) {{
-    for (var column = columns.x; column <= columns.y; column++) {{
-      let at = base + row * p.out_width + column;
-      if (in1[p.indices_offset + at] == place) {{ total += f32(in0[p.g_offset + at]); }}
-    }}
-  }}
+{_TOTAL}\
   out0[i] = {stored}(total);
 """
     return Kernel(_main(body), (stored, "i32", "vec2<i32>"), (stored,), _params(GATHER_PARAMS))
+
+
+def max_pool_backward_by_planes(stored: str) -> Kernel:
+    """The same for small planes, of which each is a workgroup's. Inputs g, indices."""
+    body = f"""\
+var<workgroup> bounds: array<vec2<i32>, {WORKGROUP}>;
+var<workgroup> ranges: array<vec2<i32>, {WORKGROUP}>;
+fn bounds_of(line: i32, base: i32) -> vec2<i32> {{
+{_BOUNDS}\
+  return vec2<i32>(low, high);
+}}
+fn range_of(line: i32) -> vec2<i32> {{
+{_range("bounds[begin + j]")}\
+  return vec2<i32>(first, last);
+}}
+{SIGNATURE.format(threads=WORKGROUP)}\
+  let plane = i32(linear_group(group, groups));
+  if (plane >= p.size) {{ return; }}
+  let base = plane * p.out_height * p.out_width;
+  if (lane < p.out_height + p.out_width) {{ bounds[lane] = bounds_of(lane, base); }}
+  workgroupBarrier();
+  if (lane < p.in_height + p.in_width) {{ ranges[lane] = range_of(lane); }}
+  workgroupBarrier();
+  let pixels = p.in_height * p.in_width;
+  for (var place = lane; place < pixels; place += {WORKGROUP}) {{
+    let rows = ranges[place / p.in_width];
+    let columns = ranges[p.in_height + place % p.in_width];
+{_TOTAL}\
+    out0[plane * pixels + place] = {stored}(total);
+  }}
+}}
+"""
+    return Kernel(body, (stored, "i32"), (stored,), _params(GATHER_PARAMS))
