@@ -10,8 +10,10 @@ from math import log, nan
 from typing import Any, Final
 
 from phlox_tensor import Tensor, hypot
+from phlox_tensor.ops import binary as ops
 
 from .._rule import Rule, none
+from .._unchecked import unchecked
 
 Operand = Any  # a Tensor or a number
 
@@ -103,6 +105,7 @@ RULES: Final[dict[str, Rule]] = {
     "logical_and": _TRUTH,
     "logical_or": _TRUTH,
     "logical_xor": _TRUTH,
+    "masked_scale": (None, lambda g, keep, scale: unchecked(ops.masked_scale, (keep, g), scale)),
     "maximum": (lambda g, x1, x2: _larger(g, x1, x2), lambda g, x1, x2: _larger(g, x2, x1)),
     "minimum": (lambda g, x1, x2: _smaller(g, x1, x2), lambda g, x1, x2: _smaller(g, x2, x1)),
     "multiply": (lambda g, x2: g * x2, lambda g, x1: g * x1),

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from phlox_tensor import Backend, Float, Tensor, as_device, where
+from phlox_tensor.ops.binary import masked_scale
 from phlox_tensor.random import bernoulli, normal
 
 from ..module.layer import Stateless
@@ -18,9 +19,7 @@ _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
 def drop(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """0 with a probability, once for all that ``shape`` has one element for; the rest scaled."""
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
-    if prob == 1.0:
-        return where(keep, x, 0.0)
-    return where(keep, x * (1.0 / (1.0 - prob)), 0.0)
+    return masked_scale(keep, x, 1.0 if prob == 1.0 else 1.0 / (1.0 - prob))
 
 
 def drop_alpha(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:

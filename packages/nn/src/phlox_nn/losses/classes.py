@@ -16,6 +16,7 @@ from phlox_tensor import (
     Tensor,
     asarray,
     cross_entropy,
+    iinfo,
     log_softmax,
     take,
     where,
@@ -95,8 +96,8 @@ class OfClasses(Stateless, shared=True):
         if targets.dtype is not wide:  # uint8 may not hold a pad token
             targets = targets.astype(wide)
         counts = _real(targets, s.pad_tokens)
-        # A negative index would count from the end; moved past the last class it is an error.
-        index = where(targets < 0, classes, targets)
+        # A negative index would count from the end; without its sign it is past the last class.
+        index = targets & iinfo(wide).max
         if counts is not None:
             index = where(counts, index, 0)
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._errors.classes import ShapeError
-from .._op.records import refusal
+from .._op.records import case, refusal
 from .._values.kinds import Int
 from .._values.tensor import Tensor
 from ..reference import binary as ref
@@ -216,6 +216,18 @@ logical_xor = elementwise(
     numpy=np.logical_xor,
     doc="Whether one alone is True, elementwise.",
 )
+@elementwise.formula(
+    "keep: Bool, x: Float; scale: float = 1.0 -> Float",
+    numpy=ref.masked_scale,
+    ulp=1,
+    cases=(case((2, 3), (2, 3), scale=1.25), case((2, 1), (2, 3))),
+    internal=True,
+    doc="``x·scale`` where ``keep`` is True, 0 elsewhere: what dropout does.",
+)
+def masked_scale(keep: Tensor[Any], x: Tensor, scale: float) -> Tensor:
+    return where(keep, x * scale, 0.0)
+
+
 maximum = elementwise(
     "maximum",
     _NUM,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._errors.classes import ArgumentError
-from ._precision import in_float64
+from ._precision import first_dtype, in_float64, wide64
 
 Array = np.ndarray[Any, Any]
 
@@ -23,6 +23,11 @@ def floor_divide(x1: Any, x2: Any) -> Array:
         return in_float64(np.floor_divide)(x1, x2)
     # NumPy gives 0 for a zero divisor and wraps INT_MIN // -1, as the spec asks.
     return np.floor_divide(x1, x2)
+
+
+def masked_scale(keep: Any, x: Any, scale: float) -> Array:
+    wide = np.where(keep, wide64(x) * scale, 0.0)
+    return wide.astype(first_dtype((x,)))
 
 
 def remainder(x1: Any, x2: Any) -> Array:

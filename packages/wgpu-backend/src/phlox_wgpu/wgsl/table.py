@@ -62,6 +62,7 @@ ELEMENTWISE: dict[str, Row] = {
     "logical_not": "!{x}",
     "logical_or": "{x1} || {x2}",
     "logical_xor": "{x1} != {x2}",
+    "masked_scale": "select(0.0, {x1} * {x2}, {c})",
     "maximum": {"f": "max_f({x1}, {x2})", "iu": "max({x1}, {x2})"},
     "minimum": {"f": "min_f({x1}, {x2})", "iu": "min({x1}, {x2})"},
     "multiply": "{x1} * {x2}",
