@@ -50,8 +50,8 @@ def max_pool2d_with_indices(
     device: GpuDevice, x: GpuArray, *window: Any, with_indices: bool = True
 ) -> tuple[GpuArray, ...]:
     """Largest element of each window and its place in the plane; nan wins, then the first."""
-    kernel, stride, padding, dilation, _ = window
-    check_turns(device, "max_pool2d", math.prod(kernel) + kernel[0])
+    size, stride, padding, dilation, _ = window
+    check_turns(device, "max_pool2d", math.prod(size) + size[0])
     values = device.empty(_out_shape(x, *window), x.dtype)
     outputs = [values]
     if with_indices:
@@ -59,11 +59,10 @@ def max_pool2d_with_indices(
     stored = x.wgsl
     params = (
         *(values.size, *x.shape[1:], *values.shape[2:], x.offset, *x.strides),
-        *(*kernel, *stride, padding[0][0], padding[1][0], *dilation),
+        *(*stride, padding[0][0], padding[1][0], *dilation),
     )
-    device.launch(
-        (kernels.max_pool, stored, with_indices), [x], outputs, params, _groups(values.size)
-    )
+    kernel = kernels.max_pool, stored, with_indices, (*size,)
+    device.launch(kernel, [x], outputs, params, _groups(values.size))
     return tuple(outputs)
 
 

@@ -73,7 +73,7 @@ def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] |
         elif not isinstance(item, Scalar):
             return f"an attribute is no number: {item!r}"
         else:
-            found.append(Taken(item, next(iter(types.values())).name))
+            found.append(Taken(item, next(reversed(types.values())).name))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ WORKGROUP = 256
 _IMAGE = ("channels", "in_height", "in_width", "out_height", "out_width")
 _X = ("x_offset", "x_image", "x_channel", "x_row", "x_column")
 _WINDOW = ("kernel_y", "kernel_x", "stride_y", "stride_x", "top", "left")
-MAX_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW, "dilation_y", "dilation_x")
+MAX_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW[2:], "dilation_y", "dilation_x")
 AVERAGE_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW, "bottom", "right")
 GATHER_PARAMS = (
     *("size", "out_height", "out_width", "in_height", "in_width"),
@@ -45,30 +45,37 @@ _PLACE = """\
 """
 
 
-def max_pool(stored: str, with_indices: bool) -> Kernel:
-    """Values, and with `with_indices` the place of each in its plane; parameters `MAX_PARAMS`."""
+def max_pool(stored: str, with_indices: bool, kernel: tuple[int, int]) -> Kernel:
+    """Values, and with `with_indices` the place of each in its plane; parameters `MAX_PARAMS`.
+
+    The size of the window stands in the text, so that compilers unroll its loops.
+    """
     wide = "f32" if stored in ("f32", "f16") else stored
     # With no pixel inside the image, the result is the lowest value.
     lowest = {"f32": "-inf_f32()", "i32": "-2147483647 - 1", "u32": "0u"}[wide]
-    better = "!is_nan_f32(best) && (is_nan_f32(x) || x > best)" if wide == "f32" else "x > best"
+    take, result = "best = select(best, x, x > best);", "best"
+    if with_indices:
+        better = "!is_nan_f32(best) && (is_nan_f32(x) || x > best)" if wide == "f32" else "x > best"
+        take = f"if (place < 0 || ({better})) {{ best = x; place = y * p.in_width + z; }}"
+    elif wide == "f32":  # nan, which is larger than no number, is told by the largest bits
+        take += " bits = max(bits, bitcast<u32>(x) & 0x7fffffffu);"
+        result = "select(best, nan_f32(), bits > 0x7f800000u)"
     body = f"""\
 {_PLACE}\
   var best: {wide} = {lowest};
   var place = -1;
-  for (var j = 0; j < p.kernel_y; j++) {{
+  var bits = 0u;
+  for (var j = 0; j < {kernel[0]}; j++) {{
     let y = first_y + j * p.dilation_y;
     if (y < 0 || y >= p.in_height) {{ continue; }}
-    for (var k = 0; k < p.kernel_x; k++) {{
+    for (var k = 0; k < {kernel[1]}; k++) {{
       let z = first_x + k * p.dilation_x;
       if (z < 0 || z >= p.in_width) {{ continue; }}
       let x = {wide}(in0[x_base + y * p.x_row + z * p.x_column]);
-      if (place < 0 || ({better})) {{
-        best = x;
-        place = y * p.in_width + z;
-      }}
+      {take}
     }}
   }}
-  out0[i] = {stored}(best);
+  out0[i] = {stored}({result});
 """
     outputs: tuple[str, ...] = (stored,)
     if with_indices:

@@ -53,11 +53,7 @@ BEFORE\
     let k0 = start + lane_index * 4u;
     var own: array<ITEM, 4>;
     var sum = NONE;
-    for (var n = 0u; n < 4u; n++) {{
-      let k = k0 + n;
-      if (k < end) {{ sum = joined(sum, LOAD); }}
-      own[n] = sum;
-    }}
+FETCH\
     var at_step = 0u;
     sums[lane_index] = sum;
     workgroupBarrier();
@@ -71,16 +67,44 @@ BEFORE\
     }}
     var base = before;
     if (lane_index > 0u) {{ base = joined(base, sums[at_step + lane_index - 1u]); }}
-    for (var n = 0u; n < 4u; n++) {{
-      own[n] = joined(base, own[n]);
-      let k = k0 + n;
-      if (k < end) {{ STORE }}
-    }}
+    for (var n = 0u; n < 4u; n++) {{ own[n] = joined(base, own[n]); }}
+KEEP\
     before = joined(before, sums[at_step + {WORKGROUP - 1}u]);
     workgroupBarrier();
   }}
   if (lane_index == 0u) {{ TOTAL }}
 }}
+"""
+
+
+# How a thread reads its four elements, and what it stores of them.
+_FETCH = """\
+    for (var n = 0u; n < 4u; n++) {
+      let k = k0 + n;
+      if (k < end) { sum = joined(sum, LOAD); }
+      own[n] = sum;
+    }
+"""
+_KEEP = """\
+    for (var n = 0u; n < 4u; n++) {
+      let k = k0 + n;
+      if (k < end) { STORE }
+    }
+"""
+# The same at once, where four elements lie together and end with the row.
+_FETCH_FOUR = """\
+    if (k0 < end) {
+      let four = vec4<ACC>(in0[(at + i32(k0)) / 4]);
+      for (var n = 0u; n < 4u; n++) {
+        sum = joined(sum, four[n]);
+        own[n] = sum;
+      }
+    }
+"""
+_KEEP_FOUR = """\
+    if (k0 < end) {
+      out0[(to + i32(k0)) / 4] = vec4<TARGET>(vec4<ACC>(own[0], own[1], own[2], own[3]));
+    }
 """
 
 
@@ -110,8 +134,11 @@ def running(
     carried: bool,
     totals: bool,
     serial: bool,
+    fours: bool,
 ) -> Kernel:
     """Every block of every row on its own, a thread each (`serial`) or a workgroup each.
+
+    `fours`: a thread reads and writes four elements at once; sums alone, by workgroups.
 
     `joined`: what two elements a and b come to; or how an element relates to the best one before
     it. The places are the second output then. Inputs x and, where `carried`, what came before each
@@ -142,6 +169,8 @@ def running(
 
     body = head + (_SERIAL if serial else _TOGETHER)
     for name, text in {
+        "FETCH": _FETCH_FOUR if fours else _FETCH,
+        "KEEP": _KEEP_FOUR if fours else _KEEP,
         "PLACE": _START + "\n".join(coordinates(rank, {"at": "r", "to": "w"})),
         "BEFORE": before,
         "LOAD": load,
@@ -154,6 +183,7 @@ def running(
         "ITEM": item,
         "NONE": none,
         "ACC": accumulator,
+        "TARGET": target,
     }.items():
         body = body.replace(name, text)
     params = (
@@ -164,4 +194,6 @@ def running(
         *strides("r", range(rank)),
         *strides("w", range(rank)),
     )
+    if fours:
+        source, stored = f"vec4<{source}>", (f"vec4<{target}>",)
     return Kernel(body, (source, *(before_them if carried else ())), stored, params)
