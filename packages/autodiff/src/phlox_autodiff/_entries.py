@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 from phlox_tensor import Backend, Entry, GradientError, Op
-from phlox_tensor.capture import each_primitive
 
 from ._checkpoint import KEPT, Checkpointing, Recipe, recipe_for
 from ._graph import (
@@ -381,7 +380,8 @@ def variadic(op: Op, entry: Entry, rule: OpRule) -> Entry:
 
 def is_recorded(args: tuple[Any, ...]) -> bool:
     """Whether a call with these arguments has to be recorded."""
-    tracked = any(is_primitive(p) and p.node is not None for p in each_primitive(args))
+    each = [p for item in args for p in (item if type(item) is tuple else (item,))]
+    tracked = any([type(p) is Primitive and p.node is not None for p in each])
     return tracked and not (MODE.pauses and paused())
 
 

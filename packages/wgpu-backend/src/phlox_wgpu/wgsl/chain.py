@@ -256,7 +256,7 @@ def _expression(chain: Chain, node: Node, names: list[str]) -> str:
     ):
         args[1] = f"keep_f({args[1]})"
     fields = {"x": args[0]} if len(args) == 1 else {"c": args[0], "x1": args[-2], "x2": args[-1]}
-    return _narrow(table.expression(node.op, letter).format(**fields), node, chain)
+    return _narrow(table.expression(node.op, letter).format(*args, **fields), node, chain)
 
 
 def _narrow(text: str, node: Node, chain: Chain) -> str:
