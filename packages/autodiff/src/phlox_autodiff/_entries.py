@@ -381,7 +381,7 @@ def variadic(op: Op, entry: Entry, rule: OpRule) -> Entry:
 def is_recorded(args: tuple[Any, ...]) -> bool:
     """Whether a call with these arguments has to be recorded."""
     each = [p for item in args for p in (item if type(item) is tuple else (item,))]
-    tracked = any([type(p) is Primitive and p.node is not None for p in each])
+    tracked = any(type(p) is Primitive and p.node is not None for p in each)
     return tracked and not (MODE.pauses and paused())
 
 

@@ -383,7 +383,9 @@ def _tally(
     params = [count, x.shape[-1], x.offset]
     for y in lines:
         params += [y.offset, y.strides[0] if len(y.shape) == 1 else 1]
-    device.launch((kernel, x.wgsl, lines[0].wgsl), [x, *lines], [out], params, -(-count // WORKGROUP))
+    device.launch(
+        (kernel, x.wgsl, lines[0].wgsl), [x, *lines], [out], params, -(-count // WORKGROUP)
+    )
 
 
 ENTRIES: Entries = {

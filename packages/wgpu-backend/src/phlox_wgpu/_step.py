@@ -1,10 +1,10 @@
-"""Optimizer steps: a kernel reads and writes all that belongs to a parameter, or to many small ones."""
+"""Optimizer steps: a kernel for each large parameter, and for many small ones together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from math import sqrt
 from typing import Final
 
@@ -20,7 +20,7 @@ from .wgsl.sets import sets_source
 from .wgsl.walk import WORKGROUP
 
 Arrays = Sequence[GpuArray]
-_SMALL: Final = 1 << 16  # elements: what a kernel of its own takes longer to be recorded than to run
+_SMALL: Final = 1 << 16  # elements, whose kernel takes longer to be recorded than to run
 _BINDINGS: Final = 128  # of one kernel: the text of each set is compiled
 
 
@@ -175,7 +175,10 @@ def _each(
     names, values = tuple(numbers), [scalar(x, "float32") for x in numbers.values()]
     rows = [*zip(*held.values(), strict=True)]
     key = (formula, tuple(held), names, *[x.known or x.layout for row in rows for x in row])
-    chained = partial(formula, arrays=tuple(held), numbers=names)
+
+    def chained(dtype: DType) -> Chained:
+        return formula(dtype, tuple(held), names)
+
     sets: tuple[_Set, ...] = device.plans.get(key) or device.plans.find(
         key, lambda: _sets(device, chained, rows)
     )

@@ -60,12 +60,12 @@ def widely(formula: Formula) -> Formula:
     """Compute a formula of tensors and attributes in float32, where tensors are narrower."""
 
     @wraps(formula)
-    def run(x: Tensor, *others: Any) -> Any:
-        wide = [each.to_full_precision() if isinstance(each, Tensor) else each for each in others]
-        out = formula(x.to_full_precision(), *wide)
+    def run(*given: Any) -> Any:
+        dtype = next(each.dtype for each in given if isinstance(each, Tensor))
+        out = formula(*[x.to_full_precision() if isinstance(x, Tensor) else x for x in given])
         if isinstance(out, tuple):
-            return tuple(each.astype(x.dtype) for each in out)
-        return out.astype(x.dtype)
+            return tuple(each.astype(dtype) for each in out)
+        return out.astype(dtype)
 
     return run
 

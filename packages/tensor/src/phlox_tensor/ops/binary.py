@@ -216,6 +216,8 @@ logical_xor = elementwise(
     numpy=np.logical_xor,
     doc="Whether one alone is True, elementwise.",
 )
+
+
 @elementwise.formula(
     "keep: Bool, x: Float; scale: float = 1.0 -> Float",
     numpy=ref.masked_scale,

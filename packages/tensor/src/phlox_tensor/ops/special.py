@@ -263,11 +263,11 @@ def lgamma(x: Tensor) -> Tensor:
     atol=8,
     cases=(case((3,), (3,), share=0.1), case((2, 3), (3,), share=0.25, factor=1.5)),
     internal=True,
-    doc="``running + (batch·factor - running)·share``: how statistics of batches move.",
+    doc="``running·(1 - share) + batch·factor·share``: how statistics of batches move.",
 )
 @widely
 def moving_average(running: Tensor, batch: Tensor, share: float, factor: float) -> Tensor:
-    return running + (batch * factor - running) * share
+    return running * (1.0 - share) + batch * (factor * share)
 
 
 @elementwise.formula(

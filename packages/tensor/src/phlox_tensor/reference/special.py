@@ -107,6 +107,5 @@ def lerp(x1: Array, x2: Array, weight: Array) -> Array:
 
 
 def moving_average(running: Array, batch: Array, share: float, factor: float) -> Array:
-    old = wide64(running)
-    found = old + (wide64(batch) * factor - old) * share
+    found = wide64(running) * (1.0 - share) + wide64(batch) * (factor * share)
     return found.astype(first_dtype((running, batch)))

@@ -14,7 +14,8 @@ def _row(index: str) -> str:
     """What both need of a row: where it begins, its class, its largest element, its sum."""
     return f"""\
 fn at(k: u32) -> f32 {{ return f32(in0[k]); }}
-{SIGNATURE.format(threads=WORKGROUP)}  let row = linear_group(group, groups) * {WORKGROUP}u + lane_index;
+{SIGNATURE.format(threads=WORKGROUP)}\
+  let row = linear_group(group, groups) * {WORKGROUP}u + lane_index;
   if (row >= p.rows) {{ return; }}
   let first = p.x_offset + row * u32(p.length);
   let given = {index_of(index, "in1[p.t_offset + i32(row) * p.t_step]")};

@@ -141,8 +141,8 @@ def average_pool_backward(stored: str, include_padding: bool) -> Kernel:
     return Kernel(_main(body), (stored,), (stored,), _params(AVERAGE_PARAMS))
 
 
-# `low` and `high`, the lowest and highest row that the indices of row `line` of a result name; lines
-# behind those of the rows are columns. `base` is where its plane begins.
+# `low` and `high`, the lowest and highest row that the indices of row `line` of a result name;
+# lines behind those of the rows are columns. `base` is where its plane begins.
 _BOUNDS = """\
   var low = 2147483647;
   var high = -1;

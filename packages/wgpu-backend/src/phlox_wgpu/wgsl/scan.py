@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._kernel import Kernel
 from .tile import SIGNATURE
-from .walk import WORKGROUP, coordinates, lengths, strides
+from .walk import WORKGROUP, Params, coordinates, lengths, strides
 
 _ROUND = WORKGROUP * 4  # elements that a workgroup takes at a time
 BLOCK = _ROUND * 16  # elements of a row per workgroup; longer rows are cut into blocks
@@ -125,6 +125,17 @@ fn joined(a: Best, b: Best) -> Best {
 """
 
 
+def _params(rank: int) -> Params:
+    return (
+        *(("read_offset", "i32"), ("write_offset", "i32")),
+        *(("rows", "u32"), ("length", "u32"), ("blocks", "u32")),
+        *(("read", "i32"), ("write", "i32")),
+        *lengths(rank),
+        *strides("r", range(rank)),
+        *strides("w", range(rank)),
+    )
+
+
 def running(
     joined: str,
     source: str,
@@ -186,14 +197,6 @@ def running(
         "TARGET": target,
     }.items():
         body = body.replace(name, text)
-    params = (
-        *(("read_offset", "i32"), ("write_offset", "i32")),
-        *(("rows", "u32"), ("length", "u32"), ("blocks", "u32")),
-        *(("read", "i32"), ("write", "i32")),
-        *lengths(rank),
-        *strides("r", range(rank)),
-        *strides("w", range(rank)),
-    )
     if fours:
         source, stored = f"vec4<{source}>", (f"vec4<{target}>",)
-    return Kernel(body, (source, *(before_them if carried else ())), stored, params)
+    return Kernel(body, (source, *(before_them if carried else ())), stored, _params(rank))

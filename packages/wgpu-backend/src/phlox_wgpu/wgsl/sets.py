@@ -16,6 +16,7 @@ def sets_source(chain: Chain, arrays: int, sets: int) -> Kernel:
     """
     numbers = [f"c{i}" for i in range(arrays, len(chain.inputs))]
     outputs = [chain.dtype(value) for value in chain.outputs]
+    values = ["r"] if len(outputs) == 1 else [f"r.r{i}" for i in range(len(outputs))]
     params = [(f"n{k}", "u32") for k in range(sets)]
     params += [(f"o{at}", "u32") for at in range(arrays * sets)]
     params += [(name, "f32") for name in numbers]
@@ -26,7 +27,7 @@ def sets_source(chain: Chain, arrays: int, sets: int) -> Kernel:
             for i, at in enumerate(range(k * arrays, (k + 1) * arrays))
         ]
         made = [
-            f"out{k * len(outputs) + i}[i] = {store(dtype, 'r' if len(outputs) == 1 else f'r.r{i}')};"
+            f"    out{k * len(outputs) + i}[i] = {store(dtype, values[i])};"
             for i, dtype in enumerate(outputs)
         ]
         lines += [
@@ -35,7 +36,7 @@ def sets_source(chain: Chain, arrays: int, sets: int) -> Kernel:
             f"    let i = id * {WORKGROUP}u + lane_index;",
             f"    if (i >= p.n{k}) {{ return; }}",
             f"    let r = chain({', '.join([*args, *(f'p.{name}' for name in numbers)])});",
-            *(f"    {line}" for line in made),
+            *made,
             "    return;",
             "  }",
             f"  id -= groups{k};",

@@ -1,10 +1,10 @@
 """One row per elementwise op: its WGSL expression.
 
 ``{x}`` is the operand of a unary op; ``{x1}``, ``{x2}`` (and ``{c}``, the condition) those of the
-others, ``{0}``, ``{1}`` and so on those of ops with more; a scalar attribute is one more operand. An expression is over scalars: f32 (float16 is
-computed in float32), i32, u32 or bool, and may name any helper of the .wgsl files. ``{t}`` is the
-letter of the operands' type: f, i, u or b. A row that differs by type is a dict by that letter;
-"iu" stands for both integer types.
+others, ``{0}``, ``{1}`` and so on those of ops with more; a scalar attribute is one more operand.
+An expression is over scalars: f32 (float16 is computed in float32), i32, u32 or bool, and may name
+any helper of the .wgsl files. ``{t}`` is the letter of the operands' type: f, i, u or b. A row that
+differs by type is a dict by that letter; "iu" stands for both integer types.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ELEMENTWISE: dict[str, Row] = {
     "masked_scale": "select(0.0, {x1} * {x2}, {c})",
     "maximum": {"f": "max_f({x1}, {x2})", "iu": "max({x1}, {x2})"},
     "minimum": {"f": "min_f({x1}, {x2})", "iu": "min({x1}, {x2})"},
-    "moving_average": "{0} + ({1} * {3} - {0}) * {2}",
+    "moving_average": "{0} * (1.0 - {2}) + {1} * ({3} * {2})",
     "multiply": "{x1} * {x2}",
     "negative": {"f": "-{x}", "i": "-{x}", "u": "0u - {x}"},
     "not_equal": {"f": "!equal_f({x1}, {x2})", "biu": "{x1} != {x2}"},
