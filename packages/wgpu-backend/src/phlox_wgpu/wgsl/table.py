@@ -65,7 +65,7 @@ ELEMENTWISE: dict[str, Row] = {
     "masked_scale": "select(0.0, {x1} * {x2}, {c})",
     "maximum": {"f": "max_f({x1}, {x2})", "iu": "max({x1}, {x2})"},
     "minimum": {"f": "min_f({x1}, {x2})", "iu": "min({x1}, {x2})"},
-    "moving_average": "{0} * (1.0 - {2}) + {1} * ({3} * {2})",
+    "moving_average": "keep_f({0} * (1.0 - {2})) + keep_f({1} * ({3} * {2}))",
     "multiply": "{x1} * {x2}",
     "negative": {"f": "-{x}", "i": "-{x}", "u": "0u - {x}"},
     "not_equal": {"f": "!equal_f({x1}, {x2})", "biu": "{x1} != {x2}"},
