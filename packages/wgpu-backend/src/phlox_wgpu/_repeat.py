@@ -94,8 +94,7 @@ class Repeated:
             return self._noted(known, operands)
         storages = [x.storage for x in operands]
         storages += [device.storage(nbytes) for nbytes in script.new]
-        # Short memory clears scratch buffers, also in the lines above.
-        if script.generation != device.scratch.generation:
+        if script.generation != device.scratch.generation:  # cleared, as memory was short
             return self._noted(known, operands)
         table = [storage.buffer for storage in storages]
         device.record_again(script.run, table, script.held)

@@ -73,16 +73,14 @@ class BucketPlan:
         kind = slot.dtype.numpy
         return asarray(np.full(prod(slot.shape), absent_of(kind), kind), device=device)
 
-    def layout(self, present: bytes) -> Layout:
-        """Return the layout of gradients that are present; the same object for the same ones."""
-        layout = self._layouts.get(present)
+    def layout(self, given: bytes) -> Layout:
+        """Return the layout of the given gradients; the same object for the same ones."""
+        layout = self._layouts.get(given)
         if layout is None:
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
-            layout = self._layouts[present] = tuple(
-                tuple(
-                    (self._slots[p].id if present[p] else "", self._slots[p].shape) for p in places
-                )
+            layout = self._layouts[given] = tuple(
+                tuple((self._slots[p].id if given[p] else "", self._slots[p].shape) for p in places)
                 for places in self.places
             )
         return layout
