@@ -280,6 +280,40 @@ def test_a_rank_with_other_bits_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     assert together(3, run) == [(1, what)] * 3
 
 
+class WithEmpty(nn.Module):
+    """A layer, and one of no inputs: its weight has no elements."""
+
+    first: nn.Linear
+    empty: nn.Linear
+
+    def forward(self, x: Any) -> Any:
+        return (self.first(x) + self.empty(x[:, :0])).square().mean()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("settings", [{}, {"compile": True}, {"shard_optimizer": True}], ids=str)
+def test_bits_of_bfloat16_and_of_no_elements_are_compared(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, settings: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(import_module("phlox_train.step.learner"), "CHECKED", 1)
+    batch = {"x": px.ones((4, 3), dtype=dtype).numpy()}
+
+    def run(group: Any, **settings: Any) -> Any:
+        with MAKING:
+            px.seed(1)
+            device = Autodiff(Cpu(float=dtype))
+            layers = (nn.Linear(size, 2, device=device) for size in (3, 0))
+            model = WithEmpty(*layers)
+        learner = train.Learner(
+            model, optim.AdamWConfig().init(), 0.1, microbatches=2, group=group, **settings
+        )
+        for _ in range(2):
+            learner.step(lambda model, batch: model(batch["x"]), batch)
+        return bits(learner.model)
+
+    assert together(2, partial(run, **settings)) == [run(None)] * 2
+
+
 def test_a_batch_that_is_not_the_share_of_a_rank_is_refused() -> None:
     def run(group: Any) -> Any:
         with MAKING:

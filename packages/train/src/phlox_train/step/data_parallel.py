@@ -170,7 +170,8 @@ class DataParallel:
         """Compare the bits of the parameters with those of the other ranks."""
         digest = hashlib.blake2b(digest_size=8)
         for param in model.param_list():
-            digest.update(np.ascontiguousarray(param.value.detach().numpy()).data.cast("B"))
+            array = np.ascontiguousarray(param.value.detach().numpy())
+            digest.update(array.reshape(-1).view(np.uint8))  # a view of bfloat16 has no format
         found = all_gather_object(self.group, digest.hexdigest())
         (usual, count), *others = Counter(found).most_common()
         if others:
