@@ -34,39 +34,6 @@ def trained(
     return [*bits(learner.model), *bits(learner.ema.model), *losses]
 
 
-def test_ranks_that_are_given_other_things_are_told() -> None:
-    def shares(group: Any) -> Any:  # as of a loop that gives each rank its own rows
-        return trained(group, feed=[batches((24, 24))[group.rank]])
-
-    with pytest.warns(
-        UserWarning, match=r"given other batches(.|\n)*hint: for batch in run"
-    ) as told:
-        together(2, shares)
-    assert told[0].filename == __file__
-
-    def other_parts(group: Any) -> None:
-        with pytest.raises(ArgumentError, match="microbatches: got 8 on rank 0, 9 on rank 1"):
-            trained(group, microbatches=8 + group.rank)
-
-    together(2, other_parts)
-
-    def other_settings(group: Any, **settings: Any) -> None:
-        with MAKING:
-            model = net(Autodiff(Cpu()))
-        own = {"optimizer": optim.SgdConfig().init(), "schedule": 0.1, "compile": False, **settings}
-        train.Learner(model, microbatches=2, group=group, **own)
-
-    sgd, clipped = optim.SgdConfig(), optim.SgdConfig(grad_clipping=optim.ClipByValue(0.5))
-    for name, both in (
-        ("schedule", (0.1, 0.2)),
-        ("optimizer", (sgd.init(), clipped.init())),
-        ("compile", (False, True)),
-        ("ema", (None, 0.9)),
-    ):
-        with pytest.raises(ArgumentError, match=rf"{name}: got .* on rank 0, .* on rank 1"):
-            together(2, lambda g: other_settings(g, **{name: both[g.rank]}))  # noqa: B023 - at once
-
-
 @pytest.mark.parametrize("limit", [40, 1 << 21], ids=["buckets", "one bucket"])
 def test_steps_on_batches_of_other_places_are_refused(
     monkeypatch: pytest.MonkeyPatch, limit: int
@@ -78,17 +45,6 @@ def test_steps_on_batches_of_other_places_are_refused(
         del feed[1 + group.rank]  # each leaves out one, so that both have as many
         with pytest.raises(ArgumentError, match=r"step 1, data \w+ on rank 0; step 1, data \w+ on"):
             trained(group, feed=feed, microbatches=2)
-
-    together(2, run)
-
-
-def test_a_model_that_differs_is_named() -> None:
-    def run(group: Any) -> None:
-        with MAKING:
-            model = nn.Linear(4, 2 + group.rank, device=Autodiff(Cpu()))
-        got = r"the model's weight: got float32 .*2.* on rank 0, float32 .*3.* on rank 1"
-        with pytest.raises(ArgumentError, match=got):
-            train.Learner(model, optim.SgdConfig().init(), 0.1, group=group)
 
     together(2, run)
 
@@ -417,3 +373,14 @@ def test_counts_of_a_step_that_change_are_numbers_on_their_way() -> None:
 
     run = partial(trained, step=step)
     assert together(3, run) == [run(None)] * 3
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_counts_of_numpy_are_numbers(compile: bool) -> None:
+    def step(model: Any, batch: Any, kind: Any = np.float32) -> Any:
+        out = forward(model, batch)
+        return {"loss": out["loss"], "weight": kind(len(batch["x"]) * 3)}
+
+    run = partial(trained, step=step, compile=compile)
+    assert together(2, run) == [run(None)] * 2
+    assert run(None, step=partial(step, kind=float)) == run(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,17 @@ def test_long_sums_travel_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
             assert found == once[0]
             assert calls == 2 * -(-1000 // (16 * size))
             assert sent <= 4000 * 2.1  # about a reduce-scatter and an all-gather of two rows
+
+
+def test_threads_of_sums_are_those_that_a_rank_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = import_module("phlox_tensor._groups.exchange")
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.delenv("PHLOX_NUM_THREADS", raising=False)
+    for cores, ranks, threads in ((16, 2, 4), (16, 8, 2), (2, 8, 2), (1, 8, 1), (16, 99, 1)):
+        monkeypatch.setattr(exchange, "_CORES", cores)  # of two cores, 8 such ranks have all 16
+        assert exchange._threads(ranks) == threads
+    monkeypatch.setenv("PHLOX_NUM_THREADS", "3")
+    assert exchange._threads(99) == 3
 
 
 def test_values_of_python_travel() -> None:

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from .._errors.classes import ArgumentError
 from .group import Group
-from .sums import CHUNK, TreeSum, nodes_of
+from .sums import TreeSum, all_nodes
 
+# Elements that a rank owns in one step of an exchange: few steps, and pieces that stay in caches.
+CHUNK: Final = 1 << 20
 # Elements of a piece in memory that ranks share, 16 MB of float32: few waits, and little memory.
 _PIECE: Final = 1 << 22
 # One thread moves a few GB/s, and memory more; _SPREAD is worth the waking of others.
@@ -47,11 +49,8 @@ def tree_sum(
         >>> tree_sum(Solo(), 6, np.array([[1.0, 2.0], [0.5, 0.5]])).tolist()
         [1.5, 2.5]
     """
-    nodes = [nodes_of(leaves, rank, group.size) for rank in range(group.size)]
-    mine = nodes[group.rank]
-    if held.ndim != 2 or len(held) != len(mine):
-        got, expected = f"shape {held.shape}", f"({len(mine)}, elements)"
-        raise ArgumentError("tree_sum", "not the sums of this rank", got=got, expected=expected)
+    require_rows(group, leaves, held)
+    nodes = all_nodes(leaves, group.size)
     if group.size == 1:
         return _added(held, nodes)
     total = np.empty(held.shape[1], held.dtype) if out is None else out
@@ -62,6 +61,18 @@ def tree_sum(
     for low in range(0, total.size, step):
         _exchange(group, nodes, held[:, low : low + step], total[low : low + step])
     return total
+
+
+def require_rows(group: Group, leaves: int, held: NDArray[Any]) -> None:
+    """Refuse what is not a row for each node of this rank.
+
+    Raises:
+        ArgumentError: for rows of another number.
+    """
+    count = len(all_nodes(leaves, group.size)[group.rank])
+    if held.ndim != 2 or len(held) != count:
+        got, expected = f"shape {held.shape}", f"({count}, elements)"
+        raise ArgumentError("tree_sum", "not the sums of this rank", got=got, expected=expected)
 
 
 def _window(group: Group, nodes: Any, out: NDArray[Any]) -> Any:
@@ -113,13 +124,24 @@ def _sum_piece(
     def take(at: slice) -> None:
         out[at] = whole[at]
 
-    threads = min(_THREADS, _CORES // group.local_size)
+    threads = _threads(group.local_size)
     for each in (slice(own.start), slice(own.stop, width)) if pair else (slice(width),):
         _spread(threads, give, each)
     meet()
     _spread(threads, add, own)
     meet()
     _spread(threads, take, slice(width))
+
+
+def _threads(ranks: int) -> int:
+    """How many threads of a rank sum: those it may have, or its share of the cores of a machine.
+
+    A rank that is bound to some cores has all of these.
+    """
+    said = os.environ.get("PHLOX_NUM_THREADS", "")
+    bound = _CORES * ranks <= (os.cpu_count() or 1)
+    own = int(said) if said.isdigit() else _CORES if bound else _CORES // ranks
+    return max(1, min(_THREADS, own))
 
 
 def _spread(threads: int, function: Callable[[slice], None], whole: slice) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._elsewhere.named import Named
 from .._elsewhere.processes import OF_PROCESSES
-from .._errors.classes import WrongTypeError
+from .._errors.classes import ArgumentError, WrongTypeError
 from .._errors.foreign import warn_user
 
 
@@ -139,7 +139,7 @@ def warn_alone(op: str) -> None:
         warn_user(f"[{op}] {text}\nhint: {hint}")
 
 
-def ranks_of(op: str, group: Group | None) -> int:
+def ranks_said(op: str, group: Group | None) -> int:
     """Return how many ranks there are, with a warning where each would do the same by itself."""
     size = max(int(os.environ.get("PHLOX_RANKS", "1")), *_JOINED, 1)
     if group is None and size > 1:
@@ -158,15 +158,19 @@ def first_size(group: Group | None) -> int:
 def all_gather_object(group: Group, value: Any) -> list[Any]:
     """Return what each rank gives, small values of Python in the order of ranks. All call.
 
+    Raises:
+        ArgumentError: on all ranks, where the value of one cannot be pickled.
+
     >>> all_gather_object(Solo(), {"rows": 3})
     [{'rows': 3}]
     """
     if group.size == 1:
         return [value]
-    send = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
+    send, error = _pickled(value)
     lengths = np.empty(group.size, np.int64)
-    group.all_gather(np.array([send.size]), lengths, [1] * group.size)
+    group.all_gather(np.array([-1 if error else send.size]), lengths, [1] * group.size)
     counts = lengths.tolist()
+    _require_sent("all_gather_object", [r for r, count in enumerate(counts) if count < 0], error)
     receive = np.empty(sum(counts), np.uint8)
     group.all_gather(send, receive, counts)
     ends = np.cumsum(lengths)
@@ -176,15 +180,38 @@ def all_gather_object(group: Group, value: Any) -> list[Any]:
 def broadcast_object(group: Group, value: Any, root: int = 0) -> Any:
     """Return the value that one rank gives, on all of them. All call.
 
+    Raises:
+        ArgumentError: on all ranks, for a value that cannot be pickled, and a rank that is none.
+
     >>> broadcast_object(Solo(), "done")
     'done'
     """
+    if not 0 <= root < group.size:
+        what, expected = "no such process", f"0 <= root < {group.size}"
+        raise ArgumentError("broadcast_object", what, got=root, expected=expected)
     if group.size == 1:
         return value
     mine = group.rank == root
-    send = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8) if mine else None
-    length = np.array([0 if send is None else send.size])
+    send, error = _pickled(value) if mine else (np.empty(0, np.uint8), None)
+    length = np.array([-1 if error else send.size])
     group.broadcast(length, root)
-    buffer = np.empty(int(length[0]), np.uint8) if send is None else send.copy()
+    _require_sent("broadcast_object", [root] * (int(length[0]) < 0), error)
+    buffer = send.copy() if mine else np.empty(int(length[0]), np.uint8)
     group.broadcast(buffer, root)
     return value if mine else pickle.loads(buffer.data)
+
+
+def _pickled(value: Any) -> tuple[NDArray[np.uint8], Exception | None]:
+    """A value as bytes, or why it is none: others wait, who are told before it is raised."""
+    try:
+        return np.frombuffer(pickle.dumps(value, protocol=5), np.uint8), None
+    except Exception as error:
+        return np.empty(0, np.uint8), error
+
+
+def _require_sent(op: str, failed: list[int], error: Exception | None) -> None:
+    if failed:
+        got = f"{error or 'another value'} on rank {', '.join(map(str, failed))}"
+        expected, hint = "what pickle takes", f"distributed.{op}(group, {{'rows': 3}})"
+        what = "a value cannot be sent"
+        raise ArgumentError(op, what, got=got, expected=expected, hint=hint) from error

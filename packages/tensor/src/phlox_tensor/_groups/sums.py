@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from operator import add as plus
-from typing import Any, Final, Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from .._errors.classes import ArgumentError
 
@@ -107,7 +107,6 @@ def share_of(leaves: int, rank: int, size: int) -> range:
     return range(rank * leaves // size, (rank + 1) * leaves // size)
 
 
-@lru_cache(64)
 def nodes_of(leaves: int, rank: int, size: int) -> tuple[TreeNode, ...]:
     """Return the nodes that hold the sums of a rank's leaves: as few as there can be.
 
@@ -120,8 +119,14 @@ def nodes_of(leaves: int, rank: int, size: int) -> tuple[TreeNode, ...]:
     return tuple(node for node, _ in found.parts())
 
 
-# Elements that a rank owns in one step of an exchange: few steps, and pieces that stay in caches.
-CHUNK: Final = 1 << 20
+@lru_cache(64)
+def all_nodes(leaves: int, size: int) -> tuple[tuple[TreeNode, ...], ...]:
+    """Return the nodes of each of so many ranks.
+
+    >>> [len(nodes) for nodes in all_nodes(8, 3)]
+    [1, 2, 2]
+    """
+    return tuple(nodes_of(leaves, rank, size) for rank in range(size))
 
 
 def absent_of(dtype: Any) -> Any:

@@ -56,5 +56,6 @@ def reduce_scatter(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     shape = specs[0].shape
     if shape[axis] % ranks:
         expected = f"a multiple of {ranks} along axis {axis}"
-        raise ShapeError(op.name, "no equal shares", got=shape, expected=expected)
+        hint = "px.all_reduce(x)  # the whole sum, of which each takes what it wants"
+        raise ShapeError(op.name, "no equal shares", got=shape, expected=expected, hint=hint)
     return [(*shape[:axis], shape[axis] // ranks, *shape[axis + 1 :])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, cast, final
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Exchange:
         self.group, self.forms = group, Forms(group)
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._rooms: dict[Any, Any] = {}
-        self._gpus: list[GpuExchange | None] = []
+        self._asked, self._gpus = False, cast("GpuExchange | None", None)
 
     def begin(self, does: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call a function in the thread of this name, after the calls that it was given before."""
@@ -82,10 +82,10 @@ class Exchange:
         self, base: Backend, leaves: int, kinds: Kinds, arrive: Callable[[], Any]
     ) -> Rows | None:
         """Return what adds up buckets of these kinds on the GPUs; None where the host has to."""
-        if not self._gpus:
+        if not self._asked:
             arrive()  # as the ranks tell each other what they can
-            self._gpus.append(gpu_exchange_of(self.group, base))
-        shared = self._gpus[0]
+            self._gpus, self._asked = gpu_exchange_of(self.group, base), True
+        shared = self._gpus
         # With one leaf the sum would lie in memory that the next step writes.
         return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
 
@@ -98,9 +98,9 @@ class Exchange:
             device: the device of the returned tensors; None for arrays of the host.
         """
         if buckets.rows is not None:
-            assert self._gpus[0] is not None
+            assert self._gpus is not None
             forms, words = self._told(sent, buckets, tensors=False)
-            tensors = self._gpus[0].carried(sent.flats, forms)
+            tensors = self._gpus.carried(sent.flats, forms)
             if tensors is not None:
                 return Gathered(forms, [numbers for numbers, _ in words], tensors)
             arrays = [flat.numpy() for flat in sent.flats]

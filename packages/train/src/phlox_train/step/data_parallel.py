@@ -8,7 +8,6 @@ rank takes the step that one process alone would take, to the bit.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,7 +20,6 @@ import numpy as np
 from phlox_nn import Module, Param, Updates
 from phlox_record import NamedMsgpackRecorder
 from phlox_tensor import (
-    ArgumentError,
     Backend,
     DisagreementError,
     Distributed,
@@ -43,6 +41,7 @@ from phlox_tensor.groups import (
 from phlox_tensor.names import warn_user
 
 from .buckets import Buckets, Exchange, Gathered, Sent
+from .facts import facts_of, require_same
 from .layout import BucketPlan, Row, added
 from .outputs import Outputs, joined_as, mean_of, weighted
 from .places import Arrival, checked_barrier, fingerprint
@@ -52,10 +51,6 @@ M = TypeVar("M", bound=Module)
 
 # Steps between two comparisons of the parameters of all ranks.
 CHECKED: Final = 100
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of what has none of its own
-_SETTINGS: Final = (
-    *("microbatches", "optimizer", "schedule", "scaling", "ema", "compile", "shard_optimizer"),
-)
 _FINISHES: Final = 8  # that are kept
 _RECORDER: Final = NamedMsgpackRecorder()
 
@@ -116,23 +111,10 @@ class DataParallel:
         """Return the model of rank 0, ids of parameters included.
 
         Raises:
-            ArgumentError: on all ranks, where settings differ: parameters would part.
+            ArgumentError: on all ranks, where settings or models differ: parameters would part.
         """
-        texts = [_ADDRESS.sub("", repr(value)) for value in (self.parts, *settings)]
-        mine = dict(zip(_SETTINGS, texts, strict=True))
-        for path, param in model.params().items():
-            mine[f"the model's {path}"] = f"{param.dtype} {param.shape}"
-        checked_barrier(self.group, "Learner(...)")
-        first, *others = all_gather_object(self.group, mine)
-        for rank, other in enumerate(others, 1):
-            for name in dict.fromkeys([*first, *other]):
-                one, two = first.get(name, "none"), other.get(name, "none")
-                if one != two:
-                    got = f"{one} on rank 0, {two} on rank {rank}"
-                    hint = "the same Learner(...) on all ranks, each of which takes every step"
-                    raise ArgumentError(
-                        "Learner", name, got=got, expected="the same on all ranks", hint=hint
-                    )
+        facts = facts_of(model, self._inner, (self.parts, *settings))
+        require_same(self.group, facts)
         leads = self.group.rank == 0
         data = broadcast_object(
             self.group, _RECORDER.to_bytes(model.into_record()) if leads else None
@@ -171,7 +153,7 @@ class DataParallel:
         digest = hashlib.blake2b(digest_size=8)
         for param in model.param_list():
             array = np.ascontiguousarray(param.value.detach().numpy())
-            digest.update(array.reshape(-1).view(np.uint8))  # a view of bfloat16 has no format
+            digest.update(array.reshape(-1).view(np.uint8).data)  # bfloat16 has no format
         found = all_gather_object(self.group, digest.hexdigest())
         (usual, count), *others = Counter(found).most_common()
         if others:

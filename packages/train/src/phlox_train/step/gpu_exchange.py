@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import Backend, DType, Tensor, asarray
-from phlox_tensor.groups import Group, TreeSum, all_gather_object, nodes_of
+from phlox_tensor.groups import Group, TreeSum, all_gather_object, all_nodes
 from phlox_tensor.names import warn_user
 
 from .small import Form
@@ -149,7 +149,7 @@ class GpuExchange:
         return [
             [
                 asarray(small.found(rank, count, dtype, at), copy=True)
-                for (dtype, count), at in zip(form.kinds, accumulate(theirs, initial=0))  # noqa: B905
+                for (dtype, count), at in zip(form.kinds, accumulate(theirs, initial=0))  # noqa: B905 - and the end
             ]
             for rank, (form, theirs) in enumerate(zip(forms, widths, strict=True))
         ]
@@ -169,7 +169,7 @@ class Rows:
     def __init__(self, group: Group, leaves: int, kinds: Kinds) -> None:
         """Lay out the rows of each rank: one for each node of its share of the tree."""
         self._rank, self._kinds = group.rank, kinds
-        self._nodes = [nodes_of(leaves, rank, group.size) for rank in range(group.size)]
+        self._nodes = all_nodes(leaves, group.size)
         rows = max(map(len, self._nodes))
         self._widths = [_wide(*kind) for kind in kinds]
         *self._starts, self.nbytes = accumulate((w * rows for w in self._widths), initial=0)

@@ -23,7 +23,7 @@ from phlox_tensor.groups import (
     Group,
     TreeSum,
     broadcast_object,
-    ranks_of,
+    ranks_said,
     require_group,
 )
 from phlox_tensor.names import Named
@@ -133,10 +133,11 @@ class Learner(Named, Generic[M]):
         over = group_over(self.device)
         if over is not None:
             if group is not None and group is not over:
-                both = f"{group!r} and {over!r}"
-                raise ArgumentError("Learner", "two groups", got=both, expected="one group")
+                got, hint = "one of the device, and another", "Learner(...)  # without group="
+                what, expected = "two groups", "that of px.Distributed(device, group)"
+                raise ArgumentError("Learner", what, got=got, expected=expected, hint=hint)
             group = over
-        ranks = ranks_of("train.Learner", group)
+        ranks = ranks_said("train.Learner", group)
         microbatches = required_parts(microbatches, group)
         require_group_for_shards(shard_optimizer, group)
         self.optimizer, self.scaling = optimizer, scaling

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from phlox_nn import Module
 from phlox_tensor import Tensor, WrongTypeError, concat, where
 from phlox_tensor.groups import TreeSum
@@ -44,15 +46,19 @@ def _kind(loss: Any) -> str:
 
 
 def detached(out: Outputs) -> Outputs:
-    """Return outputs that hold no graph."""
-    return {k: v.detach() if isinstance(v, Tensor) else v for k, v in out.items()}
+    """Return outputs that hold no graph, and numbers of Python for those of NumPy."""
+    return {k: v.detach() if isinstance(v, Tensor) else _plain(v) for k, v in out.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def weight_of(out: Outputs, part: Any) -> Any:
     """Return how much the loss of a part counts: what the function says, or its examples."""
     weight = out.get("weight")
     if not isinstance(weight, Tensor):
-        return rows_of(part) if weight is None else weight
+        return rows_of(part) if weight is None else _plain(weight)
     dtype = out["loss"].dtype
     return weight.detach().astype(weight.dtype if weight.dtype.kind == dtype.kind else dtype)
 
