@@ -17,16 +17,20 @@ from typing import Any
 
 import pytest
 
-from phlox_distributed._launch import Launch, main, starter
+from phlox_distributed import DistributedError
+from phlox_distributed._launch import Launch, main, require_hosts, require_system, starter
 from phlox_distributed._rank import threads
 from phlox_tensor.groups import Solo
 from tests.distributed.test_mpi import MPIEXEC
 from tests.distributed.training import FILLER, WAYS, log_of, whole
 from tools.shell import ROOT
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or MPIEXEC is None, reason="no mpiexec is here: pip install mpich"
-)
+pytestmark = [
+    pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec is here: pip install mpich"),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="a process is looked up in /proc, which only Linux has"
+    ),
+]
 LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
@@ -71,7 +75,7 @@ def test_a_rank_that_dies_is_done_without(tmp_path: Path, calm: Any, kind: str, 
     code, said = launched(tmp_path / "logs", *words)
     assert code == 0, said
     assert why in said
-    assert "starts again, 2 times more" in said
+    assert "starts again, 2 starts left after that" in said
     assert "done 0 of 2" in said
     ended_well(tmp_path / "run", 2, calm)
 
@@ -84,7 +88,7 @@ def test_a_rank_that_stands_still_is_shown_and_done_without(tmp_path: Path, calm
     assert "it stood still; the stacks of its ranks:" in said
     assert "in all_gather" in said  # where rank 0 waited
     assert "went first" not in said  # all were ended
-    assert "rank 1:\n  none" in said
+    assert "rank 1:\n  none: it is stopped" in said
     ended_well(tmp_path / "run", 1, calm)
 
 
@@ -92,7 +96,8 @@ def test_a_job_that_is_told_to_end_saves_and_goes_on_with_more_ranks(
     tmp_path: Path, calm: Any
 ) -> None:
     script, folder = str(ROOT / "tests/distributed/training.py"), tmp_path / "run"
-    with start(tmp_path / "logs", "-n", "2", script, str(folder), "eager") as job:
+    words = (script, str(folder), "eager", "slow", "0", "0")  # so that it has steps left then
+    with start(tmp_path / "logs", "-n", "2", *words) as job:
         while not list(folder.glob("checkpoints/step-*")):
             time.sleep(0.01)
             assert job.poll() is None
@@ -103,6 +108,27 @@ def test_a_job_that_is_told_to_end_saves_and_goes_on_with_more_ranks(
     code, said = launched(tmp_path / "logs", "-n", "3", script, str(folder), "eager")
     assert code == 0, said
     ended_well(folder, 3, calm)
+
+
+def test_a_rank_at_work_in_a_long_call_shows_where(tmp_path: Path) -> None:
+    script = tmp_path / "works.py"
+    lines = (
+        "import time",
+        "from phlox import distributed",
+        "group = distributed.init()",
+        "def work():",
+        "    for _ in range(120):",
+        "        time.sleep(0.5)",
+        "        group.watchdog.note()",
+        "group.rank and work()",
+        "group.barrier()",
+    )
+    script.write_text("\n".join(lines))
+    words = ["-n", "2", "--hang", "3", "--restarts", "0", str(script)]
+    _, said = launched(tmp_path / "logs", *words)
+    of_0, _, of_1 = said.partition("rank 0:")[2].partition("rank 1:")
+    assert "in barrier" in of_0
+    assert "in work" in of_1
 
 
 def test_it_ends_when_it_fails_too_often(tmp_path: Path) -> None:
@@ -246,9 +272,17 @@ def test_what_cannot_be_started_is_refused(
 ) -> None:
     assert main(["-n", "2", "--by", "no-such-program", "script.py"]) == 2
     assert "got no no-such-program" in capsys.readouterr().err
-    for words in (["-n", "2"], ["-n", "2", "--min", "3", "script.py"], ["script.py"]):
+    for words, why in (
+        (["-n", "2"], "no script is given"),
+        (["-n", "0", "script.py"], "-n is 0"),
+        (["-n", "2", "--min", "3", "script.py"], "--min is 3, not 1 to 2"),
+        (["script.py"], "required: -n"),
+    ):
         with pytest.raises(SystemExit):
             main(words)
+        assert why in capsys.readouterr().err
+    with pytest.raises(DistributedError, match=r"got Windows(.|\n)*hint: mpiexec -n 4"):
+        require_system("win32")
     for words in (["--restarts", "-1"], ["--hang", "0"], ["--logs", __file__]):
         with pytest.raises(SystemExit):
             main(["-n", "2", *words, __file__])
@@ -266,6 +300,9 @@ def test_what_cannot_be_started_is_refused(
     assert starter(None, "hosts.txt")[1:] == ["-f", "hosts.txt"]
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
     assert threads(8) == 3  # the cores of a task are its own
+    monkeypatch.setenv("MPI_LOCALNRANKS", "8")  # in a batch script, whose task is mpiexec
+    assert threads(10_000) == 1
+    monkeypatch.delenv("MPI_LOCALNRANKS")
     monkeypatch.delenv("SLURM_CPUS_PER_TASK")
     assert threads(1) >= threads(2) >= threads(10_000) == 1
 
@@ -282,6 +319,12 @@ def test_other_starters_pass_on_what_ranks_are_told(
     assert sorted(told) == ["PHLOX_FIRST", "PHLOX_HANG", "PHLOX_LAUNCH", "PHLOX_RANKS"]
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
     assert "--cpus-per-task=3" in starter(str(tmp_path / "srun"), None)
+    hosts = tmp_path / "hosts"
+    hosts.write_text("node1:4\n")
+    with pytest.raises(DistributedError, match=r"got node1:4, expected host a line\nhint: sed"):
+        require_hosts(hosts, starter(str(tmp_path / "srun"), str(hosts)))
+    hosts.write_text("node1\n")
+    require_hosts(hosts, starter(str(tmp_path / "srun"), str(hosts)))
 
 
 def test_no_folder_is_left_of_a_job_that_ended_well(
@@ -334,4 +377,4 @@ def test_many_deaths_at_random_steps_change_no_bit(
         died[kind] += code != 0
         (small_disk / FILLER).unlink(missing_ok=True)
     assert died.total() > kills // 2
-    assert len(died) == 6
+    assert len(+died) == 6

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,8 @@ class Harm:
         self.mine = rank == int(at)
 
     def __call__(self, event: train.Event, run: train.Run) -> None:
+        if self.kind == "slow":
+            time.sleep(0.5 * isinstance(event, train.Stepped))
         if not (isinstance(event, train.Stepped) and event.step == self.step and self.mine):
             return
         if self.mark.exists():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import phlox_distributed as distributed
-from phlox_distributed import DistributedError, _init, _memory
+from phlox_distributed import DistributedError, _init, _memory, _mpi
 from phlox_tensor import ArgumentError, UnknownNameError
 from phlox_tensor.groups import all_gather_object, tree_sum
 
@@ -24,6 +24,7 @@ def test_a_process_started_alone_is_a_group_of_one(monkeypatch: pytest.MonkeyPat
     for name in _init.LAUNCHED:
         monkeypatch.delenv(name, raising=False)
     group = distributed.init()
+    assert distributed.init() is group
     assert (group.rank, group.size, group.local_rank, group.local_size) == (0, 1, 0, 1)
     group.barrier()
     buffer, found = np.arange(3.0), np.empty(3)
@@ -34,6 +35,13 @@ def test_a_process_started_alone_is_a_group_of_one(monkeypatch: pytest.MonkeyPat
     assert found.tolist() == [1.0, 2.0, 3.0]
     assert all_gather_object(group, "value") == ["value"]
     assert tree_sum(group, 3, np.array([[1.0], [2.0]])).tolist() == [3.0]
+
+
+def test_a_library_that_one_thread_may_call_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    serialized = SimpleNamespace(Query_thread=lambda: 2, THREAD_MULTIPLE=3)
+    monkeypatch.setattr(_mpi, "needed", lambda *_: serialized)
+    with pytest.raises(DistributedError, match=r"got thread level 2, expected 3(.|\n)*hint: impo"):
+        distributed.Mpi()
 
 
 def test_mpi_is_not_imported_without_a_launcher() -> None:

@@ -8,6 +8,7 @@ import platform
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor  # noqa: F401 - see _end_all_on_errors
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -33,14 +34,16 @@ LAUNCHED: Final = (
     "MPI_LOCALNRANKS",
 )
 HANG: Final = "PHLOX_HANG"
+_ALONE: Final = Solo()
 
 
 @usage("group = distributed.init()  # phlox launch -n 4 script.py says how many there are")
 def init(*, check: bool = True) -> Group:
     """Join the processes that ``phlox launch``, ``mpiexec`` or ``srun`` started.
 
-    A process that was started alone gets a group of one, ``Solo``, whose calls return at once. An
-    error that nobody catches, and ``SystemExit`` with a status, end all processes, not this one.
+    Every call returns the same group. A process that was started alone gets a group of one,
+    ``Solo``, whose calls return at once. An error that nobody catches, and ``SystemExit`` with a
+    status, end all processes, not this one.
     Python 3.11 tells of ``sys.exit`` alone, ``phlox launch`` of ``raise SystemExit(3)`` there too.
 
     Args:
@@ -58,21 +61,33 @@ def init(*, check: bool = True) -> Group:
     """
     if not any(name in os.environ for name in LAUNCHED):
         _require_size(1)
-        return Solo()
+        return _ALONE
+    group = _everyone()
+    if check and isinstance(group, Mpi):
+        _compared(group)
+    return group
+
+
+@cache
+def _everyone() -> Mpi | Solo:
+    """Join the others, once for a process: a second group would be another one."""
     group = Mpi()
     _require_size(group.size)
     seconds, folder = float(os.environ.get(HANG, "0")), os.environ.get("PHLOX_LAUNCH")
     if folder:
         _memory.note(Path(folder) / f"rank-{group.rank}.shm")
     if group.size == 1:
-        return Solo()
+        return _ALONE
     if seconds > 0 and folder:
         group.watchdog = Watchdog(seconds, Path(folder), group.rank)
     joined(group.size)
     _end_all_on_errors(group)
-    if check:
-        require_alike(group, facts())
     return group
+
+
+@cache
+def _compared(group: Mpi) -> None:
+    require_alike(group, facts())
 
 
 def _require_size(found: int) -> None:

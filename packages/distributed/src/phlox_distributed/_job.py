@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final, final
 
 from . import _memory, _rank
+from ._watchdog import ASKS
 
 _TURN: Final = 0.05  # seconds between two looks
 _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank has failed
@@ -37,6 +38,7 @@ class Job:
         self._alive = selectors.DefaultSelector()
         self._inside: dict[Path, int] = {}  # exchanges that ranks are in, while one has ended
         self._since = 0.0
+        self._asked: set[int] = set()  # for their stacks
         self.left = ""  # who waits for whom that has ended
         logs.mkdir(parents=True, exist_ok=True)
         _memory.remove(logs)  # of a job that was killed with its launcher
@@ -53,6 +55,8 @@ class Job:
             stacks = any(path.stat().st_size for path in self._logs.glob("rank-*.stacks"))
             if failed is None and (stacks or any(self._logs.glob("rank-*.failed"))):
                 failed = monotonic() + (_STACKS if stacks else _GRACE)
+                if stacks:
+                    self._ask()
             if failed is None:
                 self.left = self._alone()
             if self.left or (failed is not None and monotonic() > failed):
@@ -78,6 +82,22 @@ class Job:
             marks = self._logs.glob(f"rank-{key.data}.[ef]*ed")  # ended, failed
             if self._lost is None and not any(marks):
                 self._lost = key.data
+
+    def _ask(self) -> None:
+        """Ask ranks that have shown no stacks for theirs, such as one at work in a long call."""
+        for rank, pid in self._here():
+            path = self._logs / f"rank-{rank}.stacks"
+            if ASKS is not None and path.is_file() and not path.stat().st_size:
+                self._asked.add(rank)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, ASKS)
+
+    def _why_none(self, rank: int) -> str:
+        """Say why a rank has shown no stacks."""
+        if rank in self._marked("ended"):
+            return "  none: its script had ended"
+        stopped = rank in self._asked
+        return f"  none: {'it is stopped' if stopped else 'it is gone, or on another machine'}"
 
     def _alone(self) -> str:
         """Say who waits for whom, where all that go on have waited long, and one has ended."""
@@ -147,14 +167,15 @@ class Job:
         if still:
             yield "it stood still; the stacks of its ranks:"
             for path in stacks:
-                text = path.read_text() or "  none: stopped, or at work in one long call"
+                text = path.read_text() or self._why_none(_number(path))
                 yield f"rank {_number(path)}:\n{text.rstrip()}"
         if self.left:
             yield self.left
             yield "hint: if group.rank == 0: only around what needs no other rank; no steps, no Run"
         elif self._lost is not None and not still and not any(self._logs.glob("rank-*.failed")):
             yield f"rank {self._lost} went first, by no end of its script and no error of Python"
-            yield "hint: it was killed, as by a system out of memory, or called os._exit"
+            yield "hint: it was killed, as by a system out of memory; or called os._exit; or MPI"
+            yield "ended it, whose error is above or in its log"
         failed: dict[str, list[int]] = {}
         for path in sorted(self._logs.glob("rank-*.failed"), key=_number):
             failed.setdefault(path.read_text(), []).append(_number(path))

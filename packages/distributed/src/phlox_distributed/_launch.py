@@ -23,6 +23,7 @@ from ._job import Job
 _GOOD: Final = 600.0
 _LONGEST: Final = 1e9  # seconds: timers of the system take little more
 _SHORT: Final = 10.0  # seconds in which a job of which no rank began failed to start
+_MPI: Final = 'pip install "phlox-distributed[mpi]"'
 # What ranks are told, on other hosts too.
 _TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG", "PHLOX_FIRST")
 
@@ -47,11 +48,16 @@ def main(words: Sequence[str]) -> int:
     asked = parser.parse_args(words)
     script = ["-m", *asked.m] if asked.m else asked.script
     least = asked.n if asked.min is None else asked.min
-    if not script or not 1 <= least <= asked.n:
-        parser.error("a script, and 1 <= min <= n: phlox launch -n 4 --min 2 train.py")
+    if not script:
+        parser.error("no script is given: phlox launch -n 4 train.py")
+    if asked.n < 1:
+        parser.error(f"-n is {asked.n}, and one rank is the least: phlox launch -n 4 train.py")
+    if not 1 <= least <= asked.n:
+        parser.error(f"--min is {least}, not 1 to {asked.n}: phlox launch -n 4 --min 2 train.py")
     if asked.restarts < 0 or not 0 < asked.hang <= _LONGEST:
         parser.error("0 or more restarts, and seconds: phlox launch -n 4 --restarts 0 --hang 600")
     try:
+        require_system(sys.platform)
         command = starter(asked.by, asked.hosts)
         if asked.hosts:
             require_hosts(Path(asked.hosts), command)
@@ -120,7 +126,8 @@ class Launch:
                 say(f"ended with status {code} after {lived:.1f} s")
                 return code
             ranks = max(least, ranks - 1)
-            say(f"ended with status {code} after {lived:.1f} s; starts again, {left} times more")
+            starts = f"{left} {'start' if left == 1 else 'starts'} left"
+            say(f"ended with status {code} after {lived:.1f} s; starts again, {starts} after that")
         return 128 + self._by
 
     def _told_to_end(self) -> bool:
@@ -145,6 +152,18 @@ class Launch:
             self._job.kill()
 
 
+def require_system(name: str) -> None:
+    """Refuse a system without the signals and groups of processes that a job is ended by.
+
+    Raises:
+        DistributedError: on Windows.
+    """
+    if name == "win32":
+        hint = "mpiexec -n 4 python train.py  # of an MPI for Windows, beside mpi4py"
+        what, expected = "cannot watch over processes here", "Linux, or macOS"
+        raise DistributedError("launch", what, got="Windows", expected=expected, hint=hint)
+
+
 def starter(by: str | None, hosts: str | None) -> list[str]:
     """Return the program that starts ranks, with what it is told of machines.
 
@@ -162,7 +181,7 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
             "nothing is here that starts processes",
             got=f"no {by or 'mpiexec or srun'}",
             expected="a program of MPI",
-            hint='pip install "phlox-distributed[mpi]"',
+            hint="leave out --by, which takes mpiexec" if by else _MPI,
         )
     if Path(found).name == "srun":
         # By default it lets the others wait for a task that died.
@@ -190,16 +209,20 @@ def require_hosts(path: Path, command: Sequence[str]) -> None:
     Raises:
         DistributedError: where it is missing or empty, or of the form of another program.
     """
-    form = "host slots=4" if "--hostfile" in command else "host:4"
+    slurm = Path(command[0]).name == "srun"
+    form = "host" if slurm else "host slots=4" if "--hostfile" in command else "host:4"
+    counted = {"host": (":", "slots"), "host:4": ("slots",)}.get(form, ())
     got = ""
     try:
         lines = [line.partition("#")[0].strip() for line in path.read_text().splitlines()]
-        wrong = [line for line in lines if "slots" in line and form == "host:4"]
+        wrong = [line for line in lines if any(word in line for word in counted)]
         got = wrong[0] if wrong else ("" if any(lines) else "an empty file")
     except (OSError, UnicodeDecodeError) as error:
         got = getattr(error, "strerror", None) or "no text"
     if got:
         expected, hint = f"{form} a line", f"echo '{form.replace('host', 'localhost')}' > {path}"
+        if slurm:  # which has counts of its own
+            hint = f"sed -i 's/[: ].*//' {path}; export SLURM_NTASKS_PER_NODE=4"
         what = f"cannot take machines from {path}"
         raise DistributedError("launch", what, got=got, expected=expected, hint=hint)
 

@@ -17,6 +17,7 @@ from phlox_tensor import WrongTypeError
 from phlox_tensor.groups import NamedGroup, all_gather_object
 from phlox_tensor.needed import needed
 
+from ._errors import DistributedError
 from ._watchdog import Watchdog
 
 _UNWATCHED: Final = nullcontext()
@@ -43,6 +44,7 @@ class Mpi(NamedGroup):
         Raises:
             ModuleNotFoundError: without mpi4py; where a cluster has its own MPI, it goes beside it.
             RuntimeError: of mpi4py, without a library of MPI.
+            DistributedError: where that library does not let several threads call it.
             WrongTypeError: for what is no communicator.
         """
         if communicator is not None and not hasattr(communicator, "Split_type"):
@@ -55,6 +57,7 @@ class Mpi(NamedGroup):
             )
         # Importing it joins the job, and some clusters end processes that do.
         self._mpi = mpi = needed("distributed", "phlox-distributed[mpi]", "mpi4py.MPI")
+        _require_threads(mpi)
         self._world = (mpi.COMM_WORLD if communicator is None else communicator).Dup()
         machine = self._world.Split_type(mpi.COMM_TYPE_SHARED)
         self.rank: Final[int] = self._world.rank
@@ -141,7 +144,7 @@ class Mpi(NamedGroup):
         return window, [np.frombuffer(buffer, np.uint8) for buffer in buffers]
 
     def _has_room(self, nbytes: int) -> bool:
-        return all(all_gather_object(self, _has_room(2 * nbytes * self.size)))
+        return all(all_gather_object(self, _is_free(2 * nbytes * self.size)))
 
     def _meet(self) -> None:
         self._windows.Sync()
@@ -178,7 +181,20 @@ class Mpi(NamedGroup):
         return f"<Mpi, rank {self.rank} of {self.size}>"
 
 
-def _has_room(nbytes: int) -> bool:
+def _require_threads(mpi: Any) -> None:
+    """Refuse a library that one thread alone may call: those of a step would call it too."""
+    level = mpi.Query_thread()
+    if level < mpi.THREAD_MULTIPLE:
+        raise DistributedError(
+            "distributed",
+            "several threads may not call MPI",
+            got=f"thread level {level}",
+            expected=f"{mpi.THREAD_MULTIPLE}, MPI_THREAD_MULTIPLE",
+            hint='import mpi4py; mpi4py.rc.thread_level = "multiple"  # before init()',
+        )
+
+
+def _is_free(nbytes: int) -> bool:
     """Whether the system has so many bytes of memory that processes share."""
     try:
         found = os.statvfs("/dev/shm")

@@ -18,7 +18,8 @@ from typing import NoReturn
 
 # How launchers tell a process its number, and how many are on its machine.
 _RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-_LOCAL = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "PHLOX_RANKS")
+_BY_MPIEXEC = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
+_LOCAL = (*_BY_MPIEXEC, "SLURM_NTASKS_PER_NODE", "PHLOX_RANKS")
 _THREADS = ("PHLOX_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ASKED = 143  # how a run ends that SIGTERM stopped: all ranks do, each by itself
 
@@ -53,7 +54,8 @@ def main(words: Sequence[str]) -> None:
 
 def threads(ranks: int) -> int:
     """Return how many threads each of so many processes of a machine may have."""
-    if own := os.environ.get("SLURM_CPUS_PER_TASK"):
+    own = os.environ.get("SLURM_CPUS_PER_TASK")  # of a task of srun, which may be an mpiexec
+    if own and not any(os.environ.get(name) for name in _BY_MPIEXEC):
         return max(1, int(own))
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, cores // max(1, ranks))
@@ -84,7 +86,9 @@ def _ended(mark: Path, process: int) -> None:
 
 
 def _fail(folder: Path, rank: int, text: str) -> None:
-    (folder / f"rank-{rank}.failed").write_text(text)
+    path = folder / f"rank-{rank}.failing"
+    path.write_text(text)
+    path.replace(folder / f"rank-{rank}.failed")  # whole, as the launcher reads it at once
 
 
 def _end(code: int) -> NoReturn:

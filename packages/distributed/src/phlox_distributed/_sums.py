@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,10 +31,21 @@ def tree_sum(group: Group, leaves: int, held: ArrayLike) -> NDArray[Any]:
         [1.5, 2.5]
     """
     groups.require_group("tree_sum", group)
+    rows, error = np.empty((0, 0)), cast("ArgumentError | None", None)
     try:
         rows = np.array(held)  # a copy, which sums may overwrite
+        groups.require_rows(group, leaves, rows)
+    except ArgumentError as found:
+        error = found
     except ValueError:
         what, expected = "rows differ in length", "a row for each node, of as many elements"
-        raise ArgumentError("tree_sum", what, got=f"{held!r:.60}", expected=expected) from None
-    groups.require_same(group, "tree_sum", np.empty(rows.shape[1:], rows.dtype), (leaves,))
+        error = ArgumentError("tree_sum", what, got=f"{held!r:.60}", expected=expected)
+    told = (leaves, *["fails"] * (error is not None))  # so that others do not wait for its rows
+    try:
+        groups.require_same(group, "tree_sum", np.empty(rows.shape[1:], rows.dtype), told)
+    except ArgumentError:
+        if error is None:
+            raise
+    if error is not None:
+        raise error
     return groups.tree_sum(group, leaves, rows)

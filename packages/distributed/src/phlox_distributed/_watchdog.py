@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import faulthandler
 import mmap
+import signal
 from pathlib import Path
 from time import monotonic
 from typing import Final, final
 
+# The signal by which the launcher asks for stacks; no such thing is on Windows.
+ASKS: Final = getattr(signal, "SIGUSR2", None)
 _PAUSE: Final = 1.0  # seconds between two times that it is wound up, which takes 50 µs
 
 
@@ -16,7 +19,8 @@ class Watchdog:
     """Writes stacks where nothing was noted for so many seconds, for who started the process.
 
     It is a thread of the interpreter's own in C, so it also sees one that waits inside of MPI.
-    Around an exchange it is entered: a number in a file is odd while the process is inside of one.
+    ``ASKS`` makes it write at once. Around an exchange it is entered: a number in a file is odd
+    while the process is inside of one.
     """
 
     def __init__(self, seconds: float, folder: Path, rank: int) -> None:
@@ -29,6 +33,9 @@ class Watchdog:
         """
         self._seconds = seconds
         self._file = (folder / f"rank-{rank}.stacks").open("w")
+        if ASKS is not None:
+            chain = callable(signal.getsignal(ASKS))  # else it would end the process
+            faulthandler.register(ASKS, self._file, chain=chain)
         path = folder / f"rank-{rank}.calls"
         path.write_bytes(bytes(8))
         with path.open("r+b") as file:
