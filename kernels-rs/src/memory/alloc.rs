@@ -273,12 +273,12 @@ mod system {
 
 #[cfg(any(not(unix), target_os = "emscripten"))]
 mod system {
-    use std::alloc::{Layout, alloc, dealloc};
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
     use std::ptr::NonNull;
 
     pub fn map(bytes: usize) -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
-        NonNull::new(unsafe { alloc(Layout::from_size_align(bytes, 4096).ok()?) })
+        NonNull::new(unsafe { alloc_zeroed(Layout::from_size_align(bytes, 4096).ok()?) })
     }
 
     /// # Safety
