@@ -12,6 +12,7 @@ import phlox_tensor as pt
 from phlox_wgpu import Wgpu, _attention
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu.wgsl.attention import AttentionTile
+from phlox_wgpu.wgsl.attention_few import FewQueries
 
 Up = Callable[[Any], GpuArray]
 
@@ -73,6 +74,53 @@ def test_tiles_and_what_hides_keys(
     assert nan.sum() == 12
 
 
+@pytest.mark.parametrize(("depth", "columns"), [(8, 12), (20, 8), (64, 64)])
+def test_few_queries_share_keys(
+    gpu: Wgpu,
+    up: Up,
+    tiled: None,
+    dispatches: list[int],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+    depth: int,
+    columns: int,
+) -> None:
+    del tiled
+    monkeypatch.setattr(_attention, "_BY_KEYS", FewQueries(32, 16))
+
+    def heads(*shape: int) -> np.ndarray[Any, Any]:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    q, k, v = heads(2, 4, 3, depth), heads(2, 2, 37, depth), heads(2, 2, 37, columns)
+    check(gpu, up, dispatches, q, k, v, None, None)
+    check(gpu, up, dispatches, q[..., :1, :], k, v, None, None, is_causal=True)
+    mask = rng.random((2, 1, 3, 37)) < 0.5
+    mask[:, :, 1] = True
+    mask[:, :, 2, :20] = True  # nothing is seen at first
+    bias = np.where(rng.random((4, 1, 37)) < 0.2, -np.inf, heads(4, 1, 37)).astype(np.float32)
+    found = check(gpu, up, dispatches, q, k, v, mask, bias, is_causal=True, softcap=1.5)
+    assert not found[:, :, 1].any(), "a query that sees nothing gives zeros"
+    few = check(
+        gpu,
+        up,
+        dispatches,
+        heads(1, 2, 9, depth),
+        k[:1, :, :3],
+        v[:1, :, :3],
+        None,
+        None,
+        is_causal=True,
+    )
+    assert not few[:, :, :6].any()
+    if pt.float16 in gpu.dtypes:
+        halves = [up(x.astype(np.float16)) for x in (q, k, v)]
+        check(gpu, up, dispatches, *halves, mask, None)
+    k[0, 1, 3, 2] = np.nan
+    nan = np.isnan(gpu.read(gpu.ops.attention(*map(up, (q, k, v)), None, None, 0.5, None, False)))
+    assert nan[0, 2:].all()
+    assert nan.sum() == 2 * 3 * columns
+
+
 def test_heads_are_read_where_they_lie(
     gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
 ) -> None:
@@ -95,7 +143,8 @@ def test_the_formula_takes_the_rest(
 ) -> None:
     del tiled
     for queries, depth, is_causal in (
-        (15, 8, True),
+        (15, 6, True),
+        (15, 260, True),
         (16, 6, True),
         (16, 132, True),
         (16, 68, False),

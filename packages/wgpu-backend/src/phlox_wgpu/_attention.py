@@ -23,6 +23,7 @@ from .wgsl.attention_backward import (
     attention_rows,
     backward_bytes,
 )
+from .wgsl.attention_few import FewQueries, few_queries_source
 from .wgsl.cooperative_attention import (
     LANES,
     CooperativeAttentionTile,
@@ -47,9 +48,17 @@ _COOPERATIVE = ((64, CooperativeAttentionTile(8, 16)), (128, CooperativeAttentio
 _BACKWARD = (AttentionTile(32, 32), AttentionTile(16, 32), AttentionTile(16, 16))
 _COOPERATIVE_BACKWARD = (CooperativeAttentionTile(8, 16), CooperativeAttentionTile(4, 16))
 _FEW = 16  # queries below which most of a tile would be padding
+_BY_KEYS = FewQueries(256, 512)
+_WIDEST_FEW = 256  # elements of a head, which a thread holds a part of
+_MOST_KEYS = 4096  # of few queries: more are shared by too few workgroups
 
 
-Tile = AttentionTile | CooperativeAttentionTile
+Tile = AttentionTile | CooperativeAttentionTile | FewQueries
+_SOURCES: dict[type[Tile], Callable[[Any], Kernel]] = {
+    AttentionTile: attention_source,
+    CooperativeAttentionTile: cooperative_attention_source,
+    FewQueries: few_queries_source,
+}
 Kernels = tuple[Callable[[Any], Kernel], ...]
 
 
@@ -78,7 +87,7 @@ def attention(
     tile = _tile(device, query, key, value, is_causal)
     if tile is None:
         return formula(query, key, value, mask, bias, *scoring)
-    kernel = attention_source if type(tile) is AttentionTile else cooperative_attention_source
+    kernel = _SOURCES[type(tile)]
     given = [x for x in (mask, bias) if x is not None]
     heads, launches = _plan(device, (kernel,), tile, [query, key, value], mask, bias, scoring)
     if not launches:
@@ -124,10 +133,14 @@ def _tile(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray, is_causal: bool
 ) -> Tile | None:
     depth, columns, widest = query.shape[-1], value.shape[-1], max(query.shape[-1], value.shape[-1])
-    if device.software or query.shape[-2] < _FEW or key.dtype is not query.dtype or not depth:
+    if device.software or key.dtype is not query.dtype or not depth:
         return None
     tiles: tuple[Tile, ...] = _TILES
-    if query.wgsl == "f16" and has_tensor_cores(device):
+    if query.shape[-2] < _FEW:
+        if depth % 4 or columns % 4 or widest > _WIDEST_FEW or key.shape[-2] > _MOST_KEYS:
+            return None
+        tiles = (_BY_KEYS,)
+    elif query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
             return None
         tiles = tuple(tile for width, tile in _COOPERATIVE if widest <= width)
@@ -195,7 +208,7 @@ def _plan(
 ) -> tuple[list[GpuArray], tuple[Launch, ...]]:
     """Heads that can be read by vectors, and the launches there are for them."""
     _, softcap, is_causal = scoring
-    together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
+    together = 8 if type(tile) is CooperativeAttentionTile else 4  # products load sixteen bytes
     heads = [x if _by(together, x) else contiguous(device, x) for x in heads]
     given = [x for x in (mask, bias) if x is not None]
     query, _, value, *_ = heads

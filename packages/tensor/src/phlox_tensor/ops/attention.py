@@ -40,9 +40,9 @@ def _by_key_heads(x: Tensor, like: Tensor) -> Tensor:
 
 def _hidden(scores: Tensor, mask: Tensor[Bool] | None, is_causal: bool) -> Tensor[Bool] | None:
     """True where a query may not look."""
-    if not is_causal:
-        return mask
     queries, keys = scores.shape[-2:]
+    if not is_causal or queries == 1:  # which sees all keys
+        return mask
     device, counts = scores.device, scores.device.default_int
     rows = Tensor[Any](device.ops.arange(keys - queries, 1, queries, counts), device)
     columns = Tensor[Any](device.ops.arange(0, 1, keys, counts), device)
