@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from phlox_tensor import Bool, Float, Int, Tensor, arange, attention, concat, take
+from phlox_tensor import Bool, Float, Int, Tensor, arange, attention, concat, stack, take
 
 from ..layers.attention import KeyValues
 from ..layers.position import RotaryEncodingConfig, turns
@@ -52,8 +52,8 @@ class View(NamedTuple):
     """What the layers of one kind look at in a call.
 
     Attributes:
-        cosines: (length, columns), by which queries and keys are multiplied.
-        sines: the same, of the other half of the columns, negative in the first.
+        cosines: (length, 1, pairs), by which queries and keys are multiplied.
+        sines: (length, 2, pairs), by which the other halves are, negative for the first.
         first: the first key that a query may look at.
         hidden: which keys from there on are hidden; None for those that come later alone.
         is_causal: whether the last query sees all keys, the one before all but one, and so on.
@@ -79,8 +79,8 @@ class EachView(NamedTuple):
     """What a token of each of several texts looks at: all before it, or as many as a window has.
 
     Attributes:
-        cosines: (N, 1, 1, columns), as of ``View``.
-        sines: the same.
+        cosines: (N, 1, 1, 1, pairs), as of ``View``.
+        sines: (N, 1, 1, 2, pairs).
         window: how many keys are seen; None for all.
     """
 
@@ -136,17 +136,17 @@ def each_view(of: Looks, caches: tuple[KeyValues, ...], x: Tensor[Float]) -> Eac
 
 
 def _whole(sines: Tensor[Float], cosines: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Float]]:
-    """Cosines and sines of both columns of a pair."""
-    return concat((cosines, cosines), axis=-1), concat((-sines, sines), axis=-1)
+    """Cosines and sines of both halves of the columns."""
+    return cosines[..., None, :], stack((-sines, sines), axis=-2)
 
 
 def turned(x: Tensor[Float], cosines: Tensor[Float], sines: Tensor[Float]) -> Tensor[Float]:
     """Return x (N, heads, length, d), column i turned with column i + half; others stay."""
-    size = cosines.shape[-1]
-    half = size // 2
+    half = cosines.shape[-1]
+    size = 2 * half
     pairs = x if size == x.shape[-1] else x[..., :size]
-    swapped = concat((pairs[..., half:], pairs[..., :half]), axis=-1)
-    found = pairs * cosines + swapped * sines
+    halves = pairs.reshape(*pairs.shape[:-1], 2, half)
+    found = (halves * cosines + halves.flip(-2) * sines).reshape(pairs.shape)
     return found if size == x.shape[-1] else concat((found, x[..., size:]), axis=-1)
 
 
