@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 from weakref import ref
@@ -18,6 +18,9 @@ from ._tape import Noted, Tape
 
 _KEPT = 8  # scripts of one function, by layouts of its operands
 _MOST_SCRATCH = 1 << 26  # bytes for one function: kernels on more take longer than the ops' Python
+# A kernel waits for all before it where it writes to a buffer that one of those used. So buffers of
+# few bytes are used again when so many kernels have run, which engines submit together at most.
+_FEW_BYTES, _REST = 1 << 16, 128
 
 
 class _Result(NamedTuple):
@@ -166,17 +169,20 @@ def _slots(noted: Sequence[Noted], inner: set[Storage]) -> tuple[dict[Storage, i
     last = {s: place for place, one in enumerate(noted) for s in one.storages}
     slots: dict[Storage, int] = {}
     sizes: list[int] = []
-    free: defaultdict[int, list[int]] = defaultdict(list)
+    free: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)  # from when on
     for place, one in enumerate(noted):
         used = [s for s in dict.fromkeys(one.storages) if s in inner]
         for storage in used:
             if storage not in slots:
                 size = storage.buffer.nbytes
-                if not free[size]:
-                    free[size].append(len(sizes))
+                known = free[size]
+                if known and known[0][0] <= place:
+                    slots[storage] = (known.popleft() if size <= _FEW_BYTES else known.pop())[1]
+                else:
+                    slots[storage] = len(sizes)
                     sizes.append(size)
-                slots[storage] = free[size].pop()
         for storage in used:
             if last[storage] == place:
-                free[storage.buffer.nbytes].append(slots[storage])
+                size = storage.buffer.nbytes
+                free[size].append((place + (_REST if size <= _FEW_BYTES else 0), slots[storage]))
     return slots, sizes
