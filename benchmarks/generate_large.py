@@ -23,7 +23,7 @@ VERSUS = "llamacpp"
 _FORMS = ("Q8_0", "Q4_0")
 _WORDS, _WIDE, _LAYERS = 32000, 2048, 22
 _SIZES: dict[str, Any] = {"n_heads": 32, "n_heads_kv": 4, "d_ff": 5632}
-_TEXT, _COUNT, _SKIPPED = 16, 128, 72  # the first ones compile, and fill a room of 64
+_TEXT, _COUNT, _SKIPPED = 16, 200, 72  # the first ones compile; the room of 256 is not filled
 
 
 def report(*, with_llamacpp: bool) -> list[dict[str, Any]]:

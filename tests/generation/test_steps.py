@@ -12,6 +12,7 @@ import pytest
 
 import phlox as px
 from phlox import Cpu, Numpy, Wgpu, nn
+from phlox_nn.generation import steps
 from phlox_nn.generation.compiled import with_compiled_layers
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, Place, step_in_room
@@ -74,8 +75,9 @@ RULES = [Sampling(1.5, temperature=0.0), Sampling(1.2, 0.9, top_k=8, top_p=0.95)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_the_same_tokens_come_op_by_op_compiled_and_from_the_whole_text(
-    rules: Sampling, name: str
+    rules: Sampling, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(steps, "_ROOM", 64)
     given = model(name)
     got = following(given, [TEXT], rules, 3, 90)[0].tolist()
     assert len(set(got)) > 3

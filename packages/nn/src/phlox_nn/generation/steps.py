@@ -24,7 +24,9 @@ from ..layers.attention import KeyValues
 from .held import cut, held, reaches
 from .sampling import Sampling, with_tokens
 
-_ROOM = 64  # the least room; twice as much whenever it is full, so few versions are compiled
+# The least room; twice as much whenever it is full, and a version is compiled: half a second for a
+# billion parameters. Looking at so many keys, most of them hidden, costs less than one version.
+_ROOM = 256
 _MANY = 64  # tokens, from which on what lies between layers is more than what a step needs
 Pads = np.ndarray[Any, np.dtype[np.int64]]
 
