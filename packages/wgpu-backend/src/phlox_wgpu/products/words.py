@@ -35,7 +35,7 @@ def dequantize_words(
     if count:
         params = (count, groups, words.shape[-1], words.offset)
         kernel = (kernels.dequantize, form, out.wgsl)
-        device.launch(kernel, [words], [out], params, -(-count // kernels.THREADS))
+        device.launch(kernel, [words], [out], params, -(-kernels.SHARE * count // kernels.THREADS))
     return out
 
 

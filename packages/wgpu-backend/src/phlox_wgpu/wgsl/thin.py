@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
-from .tile import SIGNATURE
+from .tile import SIGNATURE, sums_of_threads
 
 THICKNESS = 4  # the most vectors
 ROWS = 4  # results per thread where the matrix is read along the inner dimension
@@ -123,17 +123,12 @@ def _inner_products(spec: Thin) -> list[str]:
             if spec.vector:
                 value = f"({value}.x + {value}.y) + ({value}.z + {value}.w)"
             lines.append(f"  parts[{(t * ROWS + r) * 64} + lane] = {value};")
-    lines += ["  workgroupBarrier();"]
-    # One thread per sum; they start at different places, so that they read different banks.
-    lines += [
-        f"  if (lane < {count}) {{",
-        "    var total = 0.0;",
-        "    for (var i = 0; i < 64; i++) { total += parts[lane * 64 + (i + lane) % 64]; }",
-        f"    let n = first + lane % {ROWS};",
-        f"    if (n < p.n) {{ {_store(spec, f'(lane / {ROWS})', 'n', 'total')} }}",
-        "  }",
+    return [
+        *lines,
+        sums_of_threads(count, 64),
+        f"  let n = first + lane % {ROWS};",
+        f"  if (n < p.n) {{ {_store(spec, f'(lane / {ROWS})', 'n', 'total')} }}",
     ]
-    return lines
 
 
 def _columns(spec: Thin) -> list[str]:

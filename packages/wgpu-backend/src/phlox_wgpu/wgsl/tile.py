@@ -11,6 +11,7 @@ fetched twice: without branches around fetches convolutions are a fifth faster.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import Protocol
 
 _LANES = "xyzw"
@@ -170,6 +171,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         @builtin(local_invocation_index) lane_index: u32) {{
   let lane = i32(lane_index);
 """
+
+
+def sums_of_threads(count: int, threads: int) -> str:
+    """Add up `parts`, in which every thread has a number for each sum: sum `lane` is its `total`.
+
+    Several threads share a sum first, then one has it: fewer than `count` go on.
+    """
+    share = 1 << (min(threads // count, isqrt(threads)).bit_length() - 1)
+    return f"""\
+  workgroupBarrier();
+  if (lane < {count * share}) {{
+    let at = lane / {share} * {threads} + lane % {share};
+    for (var i = {share}; i < {threads}; i += {share}) {{ parts[at] += parts[at + i]; }}
+  }}
+  workgroupBarrier();
+  if (lane >= {count}) {{ return; }}
+  var total = 0.0;
+  for (var i = 0; i < {share}; i++) {{ total += parts[lane * {threads} + i]; }}
+"""
+
 
 # The parameters that `tile_source` needs.
 TILE_PARAMS = (
