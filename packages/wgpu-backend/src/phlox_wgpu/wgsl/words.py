@@ -14,7 +14,7 @@ from .tile import SIGNATURE, sums_of_threads
 GROUP: Final = 32  # numbers
 SHARE: Final = 4  # threads that have a part of a group each
 THREADS: Final = 128
-ROWS: Final = 4  # results per vector that a workgroup computes
+ROWS: Final = 2  # results per vector that a workgroup computes
 THICKNESS: Final = 4  # the most vectors
 
 
