@@ -149,6 +149,26 @@ def test_a_model_of_other_layers_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("device", [Cpu(), Wgpu()], ids=repr)
+def test_steps_ahead_of_the_tokens_that_were_taken_leave_nothing(device: Any) -> None:
+    given = model("llama").to_device(device)
+    rules = Sampling(temperature=0.0)
+    found = []
+    for how in (None, compiled):
+        made, text, tokens = Generation(given), TEXT, list[int]()
+        for count in (7, 3):
+            steps_of = made.tokens(
+                px.asarray([text], device=device), rules, numbers_of(0, 1, 20), compiled=how
+            )
+            tokens += [next(steps_of).item() for _ in range(count)]
+            steps_of.close()
+            assert made.length == len(TEXT) + len(tokens) - 1
+            assert made.cache[0].length == made.length
+            text = tokens[-1:]
+        found.append(tokens)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("device", [Cpu(), Wgpu()], ids=repr)
 def test_a_compiled_step_writes_where_its_cache_is(device: Any) -> None:
     """And whoever holds a cache from before goes on from it, elsewhere."""
     given: Any = model().to_device(device)

@@ -227,6 +227,11 @@ class Wgpu(Backend):
             return self.read(primitive)
         return await asyncio.to_thread(self.read, primitive)
 
+    def begin_read(self, primitive: GpuArray, /) -> bool:
+        """Begin to bring a small array over, behind what was recorded so far; return True."""
+        self.device.begin_read(primitive)
+        return True
+
     def shared(self, memory: np.ndarray[Any, Any], /) -> Shared | None:
         """Return memory of the host as memory of the GPU; None where engine or driver cannot."""
         from ._copy import shared  # noqa: PLC0415 - loads wgpu

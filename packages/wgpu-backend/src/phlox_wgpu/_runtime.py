@@ -37,6 +37,7 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -98,6 +99,7 @@ class GpuDevice:
         self.plans: Recent[Hashable, Any] = Recent(_KEPT_PLANS)
         self.tape: Tape | None = None
         self.scratch = Scratch()
+        self._begun: WeakKeyDictionary[GpuArray, Any] = WeakKeyDictionary()  # reads
         self.tensor_lanes: int | None = None  # products.tensor_cores asks at the first product
         self.by_halves = by_halves  # products of float32 as three of float16
         # Buffers that one kernel may bind; the uniform with its parameters is none of them.
@@ -332,12 +334,9 @@ class GpuDevice:
         if x.size == 0:
             self.sync()
             return np.empty(x.shape, x.dtype.numpy)
-        reach = [(n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)]
-        low = x.offset + sum(step for step in reach if step < 0)
-        high = x.offset + sum(step for step in reach if step > 0) + 1
         width = x.item_bytes
-        first = low * width & ~3
-        data = self._read_bytes(x.storage.buffer, first, -(-(high * width - first) // 4) * 4)
+        first, nbytes = _span(x)
+        data = self._read_bytes(x.storage.buffer, first, nbytes, self._begun.pop(x, None))
         stored = np.dtype(np.uint32) if x.dtype.name == "bool" else x.dtype.numpy
         strides = tuple(step * width for step in x.strides)
         view = np.ndarray(x.shape, stored, data, x.offset * width - first, strides)
@@ -345,7 +344,24 @@ class GpuDevice:
             return np.asarray(view != 0)
         return view if x.contiguous else np.array(view, order="C")
 
-    def _read_bytes(self, buffer: Buffer | None, first: int, nbytes: int) -> np.ndarray:
+    def begin_read(self, x: GpuArray) -> None:
+        """Begin to bring an array over, for the next `read` of it; a large one waits for that."""
+        if not x.size:
+            return
+        first, nbytes = _span(x)
+        if nbytes <= PART_BYTES:
+            with self.lock:
+                self._begun[x] = self._ask(x.storage.buffer, first, nbytes)
+
+    def _ask(self, buffer: Buffer | None, first: int, nbytes: int) -> Any:
+        """Ask for bytes. The caller holds the lock."""
+        if self.tape is not None:
+            self.tape.whole = False
+        return self.engine.ask(buffer, first, nbytes)
+
+    def _read_bytes(
+        self, buffer: Buffer | None, first: int, nbytes: int, begun: Any = None
+    ) -> np.ndarray:
         """Copy bytes to the host, in parts that staging buffers hold, and raise what is reported.
 
         An error of the driver in between is reported as one.
@@ -354,22 +370,23 @@ class GpuDevice:
         for start in range(0, nbytes, PART_BYTES):
             count = min(PART_BYTES, nbytes - start)
             try:
-                words = self._read_part(buffer, first + start, data.data[start:][:count])
+                words = self._read_part(buffer, first + start, data.data[start:][:count], begun)
             except driver.DriverError as error:
                 raise self.told(error, f"a read of {nbytes} bytes") from error
             if words:
                 self._raise_reported(words)
         return data
 
-    def _read_part(self, buffer: Buffer | None, first: int, data: memoryview) -> bytes:
+    def _read_part(
+        self, buffer: Buffer | None, first: int, data: memoryview, ticket: Any = None
+    ) -> bytes:
         """Fill `data`. The lock is free during the wait, so that other threads go on recording.
 
         Returns the words in which kernels report errors, or nothing when none of those ran.
         """
-        with self.lock:
-            if self.tape is not None:
-                self.tape.whole = False
-            ticket = self.engine.ask(buffer, first, len(data))
+        if ticket is None:
+            with self.lock:
+                ticket = self._ask(buffer, first, len(data))
         self.engine.wait(ticket)
         with self.lock:
             return self.engine.take(ticket, data)
@@ -397,3 +414,12 @@ class GpuDevice:
             IndexOutOfRangeError, ArgumentError: as `read`.
         """
         self._read_bytes(None, 0, _ERROR_BYTES)
+
+
+def _span(x: GpuArray) -> tuple[int, int]:
+    """Where words from the first to the last element begin, and their bytes."""
+    reach = [(n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)]
+    low = x.offset + sum(step for step in reach if step < 0)
+    high = x.offset + sum(step for step in reach if step > 0) + 1
+    first = low * x.item_bytes & ~3
+    return first, -(-(high * x.item_bytes - first) // 4) * 4

@@ -250,20 +250,31 @@ class Generation:
     def _in_rooms(
         self, new: Tensor[Int], seen: Tensor[Bool] | None, draws: Tensor[Float], step: Any
     ) -> Iterator[Tensor[Int]]:
-        """Steps whose shapes stay until a room is full."""
+        """Steps whose shapes stay until a room is full.
+
+        Where a device works by itself, the next step is handed to it before a token is read.
+        """
         pads = None
         if self._pads is not None:
             pads = asarray(self._pads, dtype=new.dtype, device=new.device)
         kept: Any = tuple((each.keys, each.values) for each in self.cache)
+        length, before = self.length, None
         try:
             for i in range(1, draws.shape[1]):
                 room = kept[0][0].shape[-2]
-                if room <= self.length:
-                    kept = _with_room(kept, self.length, self._model.context)
-                place = Place(asarray(self.length, dtype=new.dtype, device=new.device), pads)
+                if room <= length:
+                    kept = _with_room(kept, length, self._model.context)
+                place = Place(asarray(length, dtype=new.dtype, device=new.device), pads)
                 new, kept, seen = step(new[:, None], kept, seen, place, draws[:, i])
-                self.length += 1
-                yield new
+                length += 1
+                goes_on = new.device.begin_read(new.primitive)
+                if before is not None:
+                    self.length += 1
+                    yield before
+                before = new if goes_on and i + 1 < draws.shape[1] else None
+                if before is None:
+                    self.length += 1
+                    yield new
         finally:
             self.cache = tuple(KeyValues(*pair) for pair in kept)
             self.cut(self.length)

@@ -131,6 +131,10 @@ class Decorator(Backend):
         """Return the data as a NumPy array without blocking the event loop, where supported."""
         return await self._inner.read_async(self.lower(primitive))
 
+    def begin_read(self, primitive: Primitive, /) -> bool:
+        """Begin what a later ``read`` waits for; return whether the device goes on by itself."""
+        return self._inner.begin_read(self.lower(primitive))
+
     def sync(self) -> None:
         """Wait until all work handed to the device is done."""
         self._inner.sync()

@@ -225,6 +225,10 @@ class Backend(metaclass=_Interned):
         """Return the data as a NumPy array without blocking the event loop, where supported."""
         return self.read(primitive)
 
+    def begin_read(self, primitive: Primitive, /) -> bool:
+        """Begin what a later ``read`` waits for; return whether the device goes on by itself."""
+        return False
+
     def shared(self, memory: np.ndarray[Any, Any], /) -> SharedMemory | None:
         """Return memory of the host, whole pages that stay, as the device's; None if it cannot."""
         return None
