@@ -429,12 +429,8 @@ class Backend(metaclass=_Interned):
                 f"{self!r} lacks the op",
                 hint="x.to_device('numpy'), or give the backend an entry for it",
             )
-        if (
-            op.op_class.diagonal
-            and self.limits.bindings
-            and expanded_as
-            and not op.signature.several
-        ):
+        of_elements = op.op_class.diagonal and not op.signature.several
+        if of_elements and self.limits.bindings and expanded_as:
             return expanded_as[0](op, self)
         return expansion(op, self)
 
