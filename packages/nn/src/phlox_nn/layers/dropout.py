@@ -11,6 +11,7 @@ from phlox_tensor.ops.binary import masked_scale
 from phlox_tensor.random import bernoulli, normal
 
 from ..module.layer import Stateless
+from .inputs import has_kernel
 
 # Where ``selu`` ends: minus its scale times its alpha.
 _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
@@ -19,7 +20,10 @@ _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
 def drop(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """0 with a probability, once for all that ``shape`` has one element for; the rest scaled."""
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
-    return masked_scale(keep, x, 1.0 if prob == 1.0 else 1.0 / (1.0 - prob))
+    scale = 1.0 if prob == 1.0 else 1.0 / (1.0 - prob)
+    if has_kernel(x.device, masked_scale):
+        return masked_scale(keep, x, scale)
+    return where(keep, x * scale, 0.0)
 
 
 def drop_alpha(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:

@@ -27,7 +27,7 @@ from ..module.layer import Layer, LayerConfig
 from ..module.updates import propose
 from ..param.param import Param
 from .affine import affine, flat_rows, flat_value, row_shape
-from .inputs import check_dtype, check_several
+from .inputs import check_dtype, check_several, has_kernel
 
 
 class BatchNormConfig(LayerConfig["BatchNorm"]):
@@ -165,8 +165,8 @@ def _moved(
     running: Param, batch: Tensor[Float], share: float | Tensor[Float], factor: float = 1.0
 ) -> Tensor[Float]:
     old, new = running.value.detach(), batch.detach()
-    if isinstance(share, Tensor):
-        return (old + (new * factor - old) * share).astype(old.dtype)
+    if isinstance(share, Tensor) or not has_kernel(old.device, moving_average):
+        return (old * (1.0 - share) + new * (factor * share)).astype(old.dtype)
     return moving_average(old, new, share, factor).astype(old.dtype)
 
 

@@ -16,7 +16,6 @@ from phlox_tensor import (
     Tensor,
     asarray,
     cross_entropy,
-    iinfo,
     log_softmax,
     take,
     where,
@@ -97,7 +96,7 @@ class OfClasses(Stateless, shared=True):
             targets = targets.astype(wide)
         counts = _real(targets, s.pad_tokens)
         # A negative index would count from the end; without its sign it is past the last class.
-        index = targets & iinfo(wide).max
+        index = targets & ((1 << (8 * wide.itemsize - 1)) - 1)
         if counts is not None:
             index = where(counts, index, 0)
         try:
