@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,6 +32,8 @@ _OPTIONS = (
 )
 SILENCE = 480  # seconds after which a page that tells nothing has failed
 POLL = 1  # seconds between two looks at the browser
+LEARNED = 0.5  # share of the digits that a page knows at least, after the fewest of its steps
+ROUNDED = 0.01  # of that share, what a record of 16-bit floats may change
 PATIENCE = 10  # seconds that a browser has to end
 _OF_KERNELS = "kernels of the processor"
 PAGES = {
@@ -162,6 +164,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def listen(told: queue.Queue[Told], lives: Callable[[], bool]) -> bool:
     """Print what a page tells while its browser lives; whether it ended without a failure."""
     passed = True
+    seen: dict[str, Told] = {}
     heard = time.monotonic()
     while True:
         try:
@@ -178,9 +181,28 @@ def listen(told: queue.Queue[Told], lives: Callable[[], bool]) -> bool:
             return passed
         words = ", ".join(f"{key} {value}" for key, value in what.items())
         print(f"  {event}: {words}", flush=True)
-        passed = passed and "failed" not in event and not what.get("failed")
+        why = wrong(event, what, seen)
+        seen[event] = what
+        if why:
+            print(f"  wrong: {why}", flush=True)
+        passed = passed and not why
         if event == "failed":
             return False
+
+
+def wrong(event: str, what: Told, seen: Mapping[str, Told]) -> str:
+    """What is wrong with what a page tells, after what it told before, or nothing."""
+    if "failed" in event or what.get("failed"):
+        return event
+    if event == "conformance" and not what["checks"]:
+        return "got no checks, expected some"
+    if event == "trained" and not what["accuracy"] >= LEARNED:
+        return f"got {what['accuracy']} after training, expected at least {LEARNED}"
+    if event == "loaded":
+        trained = seen["trained"]["accuracy"]
+        if not abs(what["accuracy"] - trained) <= ROUNDED:
+            return f"got {what['accuracy']} of a record, expected {trained} as before it"
+    return ""
 
 
 if __name__ == "__main__":

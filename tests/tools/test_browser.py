@@ -20,8 +20,19 @@ END = {"event": "end"}
     ("told", "passed"),
     [
         ([{"event": "step", "loss": 2.0}, END], True),
-        ([{"event": "conformance", "failed": 0}, END], True),
-        ([{"event": "conformance", "failed": 1}, END], False),
+        ([{"event": "conformance", "checks": 9, "failed": 0}, END], True),
+        ([{"event": "conformance", "checks": 9, "failed": 1}, END], False),
+        ([{"event": "conformance", "checks": 0, "failed": 0}, END], False),
+        (
+            [{"event": "trained", "accuracy": 0.88}, {"event": "loaded", "accuracy": 0.879}, END],
+            True,
+        ),
+        ([{"event": "trained", "accuracy": 0.1}, {"event": "loaded", "accuracy": 0.1}, END], False),
+        (
+            [{"event": "trained", "accuracy": 0.88}, {"event": "loaded", "accuracy": 0.1}, END],
+            False,
+        ),
+        ([{"event": "trained", "accuracy": False}, END], False),
         ([{"event": "check failed", "check": "add"}, END], False),
         ([{"event": "failed", "error": "no such file"}], False),
     ],

@@ -37,6 +37,7 @@ def conformance(device: px.Backend, tell: Callable[..., None]) -> None:
         except Exception as error:  # the page is told of each
             failed += 1
             tell("check failed", check=str(check), error=str(error)[:600])
+    assert count > 0, device
     seconds = round(time.perf_counter() - start, 1)
     tell("conformance", device=repr(device), checks=count, failed=failed, seconds=seconds)
 
