@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def release(words: list[str]) -> int:
     if failed:
         say(f"release: {', '.join(failed)} failed")
         return 1
-    names = [str(file.relative_to(ROOT)) for file in (*built, *_elsewhere())]
+    names = [str(file.relative_to(ROOT)) for file in _taken((*built, *_elsewhere()))]
     say("all of it holds: twine upload " + " ".join(names))
     return 0
 
@@ -89,19 +89,31 @@ def _elsewhere() -> list[Path]:
     for project in (each for each in versions.released() if each.native):
         changed = versions.changed(project)
         for name, target in targets.TARGETS.items():
-            if name == wheels.here() or project.name in target.lacking:
+            if name == wheels.here():
                 continue
             pattern = f"{project.module}-{project.version}-*{target.tag}*.whl"
             there = list(wheels.DIST.glob(pattern))
             new = [file for file in there if file.stat().st_mtime >= changed]
             found += new
             if not new:
-                why = "is older than its sources" if there else "is not built"
-                say(f"absent: {project.name} for {name} {why}: ./x wheels {name}")
+                why = "older than its sources" if there else "not built"
+                why = targets.left_out(project.name, name) or f"{why}: ./x wheels {name}"
+                say(f"absent: {project.name} for {name}: {why}")
     if found:
         say(f"built before, audited, not run here: {', '.join(file.name for file in found)}")
         audit.audit(found, setup.own("wheels"))
     return found
+
+
+def _taken(files: Iterable[Path]) -> Iterator[Path]:
+    """The wheels that PyPI takes; of others it is said."""
+    apart = {target.tag: target.apart for target in targets.TARGETS.values() if target.apart}
+    for file in files:
+        why = next((why for tag, why in apart.items() if tag in file.name), "")
+        if why:
+            say(f"not to upload: {file.name}: {why}")
+        else:
+            yield file
 
 
 def _pythons() -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ class Target:
     Attributes:
         triple: what Rust calls it.
         tag: what the name of a wheel for it holds.
+        first: what it holds as maturin has built it, if that is another tag.
+        apart: why PyPI takes no wheel for it, if so.
         options: what maturin is given besides.
         settings: variables of the environment besides.
         linked: libraries that the linker asks for and that are empty files.
@@ -39,6 +42,8 @@ class Target:
     lacking: Mapping[str, str] = field(default_factory=dict)
     library: str = "std,panic_unwind"
     linker: str = ""
+    first: str = ""
+    apart: str = ""
 
 
 # A module for Pyodide 0.27, of 128-bit vectors. A panic ends the page's Python: to unwind, calls
@@ -70,12 +75,15 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         ),
         "pyodide": Target(
             "wasm32-unknown-emscripten",
-            "pyemscripten_2024_0_wasm32",
+            "pyodide_2024_0_wasm32",
             (),
             _BROWSER,
             lacking={"phlox-wgpu-engine": "a browser records and submits by itself"},
             library="std,panic_abort",
             linker="side_module.py",
+            # Pyodide knows the name of PEP 783, which alone maturin gives, from 0.29 on.
+            first="pyemscripten_2024_0_wasm32",
+            apart="PyPI takes wheels for Pyodide from 0.29 on (PEP 783)",
         ),
     }
 )
@@ -130,6 +138,16 @@ def chosen(names: list[str]) -> dict[str, Target]:
         known = ", ".join(TARGETS)
         raise fail(f"wheels: got {', '.join(unknown)}, expected {known}", "./x wheels linux-x86_64")
     return {name: TARGETS[name] for name in names or TARGETS}
+
+
+def system() -> str:
+    """What the names of targets for the system of this machine start with."""
+    return {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "other")
+
+
+def left_out(project: str, name: str) -> str:
+    """Why a package is not built for a target on this machine, or nothing."""
+    return "" if name.startswith(system()) else TARGETS[name].lacking.get(project, "")
 
 
 def reason(error: CommandError) -> str:

@@ -74,7 +74,7 @@ def _found(root: Path, *patterns: str) -> list[Project]:
 
 
 # What says how machine code is built and what its wheel holds.
-_MAKERS = ("parts.py", "targets.py")
+_MAKERS = ("parts.py", "side_module.py", "tags.py", "targets.py", "wheels.py")
 
 
 def changed(project: Project, root: Path = ROOT) -> float:

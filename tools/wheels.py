@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import platform
 import shutil
-import sys
 import time
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import audit, debian, parts, setup, targets, versions
+from tools import audit, debian, parts, setup, tags, targets, versions
 from tools.shell import PRIVATE, ROOT, CommandError, executable, fail, read, run, say, script
 
 DIST = ROOT / "dist"
@@ -65,8 +64,8 @@ def build(words: list[str], left_out: tuple[str, ...] = ()) -> tuple[list[Path],
             failed += [name] if name in names else []
             continue
         for project in projects:
-            if project.name in target.lacking and not name.startswith(system()):
-                left[f"{project.name} for {name}"] = target.lacking[project.name]
+            if why := targets.left_out(project.name, name):
+                left[f"{project.name} for {name}"] = why
                 continue
             start = time.perf_counter()
             try:
@@ -84,11 +83,6 @@ def build(words: list[str], left_out: tuple[str, ...] = ()) -> tuple[list[Path],
     return built, failed
 
 
-def system() -> str:
-    """What the names of targets for the system of this machine start with."""
-    return {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "other")
-
-
 def here() -> str:
     """Name of the target that this machine is.
 
@@ -96,7 +90,7 @@ def here() -> str:
         CommandError: the table has no such machine.
     """
     machine = platform.machine().lower()
-    name = f"{system()}-{ {'aarch64': 'arm64', 'amd64': 'x86_64'}.get(machine, machine) }"
+    name = f"{targets.system()}-{ {'aarch64': 'arm64', 'amd64': 'x86_64'}.get(machine, machine) }"
     if name not in targets.TARGETS:
         raise fail(f"no target is this machine: {name}", "./x setup")
     return name
@@ -165,7 +159,7 @@ def native(
         run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
     finally:
         licenses.unlink(missing_ok=True)
-    return _only(out, target.tag)
+    return _only(out, target.tag, target.first)
 
 
 def _unnamed() -> list[str]:
@@ -195,9 +189,11 @@ def _dotted(project: versions.Project, target: targets.Target, out: Path, tools:
     return compiled
 
 
-def _only(out: Path, tag: str) -> Path:
+def _only(out: Path, tag: str, first: str = "") -> Path:
     """Move the one wheel of a build into dist/, in the place of older ones of its kind."""
     (wheel,) = out.glob("*.whl")
+    if first:
+        wheel = tags.retag(wheel, first, tag)
     if tag not in wheel.name:
         raise fail(f"a wheel has another tag: got {wheel.name}, expected {tag}", "./x wheels")
     project = wheel.name.split("-")[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import audit, release, setup, versions, wheels
+from tools import audit, release, setup, targets, versions, wheels
 from tools.shell import CommandError, fail
 
 
@@ -64,6 +64,7 @@ def test_the_upload_names_what_was_built_and_no_old_wheel_of_another_machine(
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(wheels, "DIST", tmp_path)
     monkeypatch.setattr(wheels, "here", lambda: "linux-x86_64")
+    monkeypatch.setattr(targets, "system", lambda: "linux")
     monkeypatch.setattr(setup, "own", lambda _: tmp_path)
     monkeypatch.setattr(audit, "audit", lambda files, _: audited.extend(map(str, files)))
     monkeypatch.setattr(versions, "changed", lambda _: time.time() - 3600)
@@ -73,14 +74,24 @@ def test_the_upload_names_what_was_built_and_no_old_wheel_of_another_machine(
     windows = add("win_amd64", 60)
     add("manylinux2014_aarch64", 7200)
     add("macosx_11_0_arm64", 0, "0.0.1")
+    web = add("pyodide_2024_0_wasm32", 60)
     assert release.release(["--dry-run"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == f"x: all of it holds: twine upload {own.name} {windows.name}"
-    assert audited == [str(windows)]
+    assert audited == [str(windows), str(web)]
+    assert f"x: not to upload: {web.name}: {targets.TARGETS['pyodide'].apart}" in said
     absent = [line for line in said if "absent: phlox-kernels for " in line]
-    assert len(absent) == 4
-    assert "linux-arm64 is older than its sources: ./x wheels linux-arm64" in absent[0]
-    assert "macos-arm64 is not built: ./x wheels macos-arm64" in absent[1]
+    assert len(absent) == 3
+    assert "linux-arm64: older than its sources: ./x wheels linux-arm64" in absent[0]
+    assert "macos-arm64: not built: ./x wheels macos-arm64" in absent[1]
+    engines = [line for line in said if "absent: phlox-wgpu-engine for macos-" in line]
+    assert len(engines) == 2
+    assert all("on a Mac" in line for line in engines)
+    monkeypatch.setattr(targets, "system", lambda: "macos")
+    monkeypatch.setattr(wheels, "here", lambda: "macos-arm64")
+    file = add("macosx_10_12_x86_64", 0)
+    engine = file.rename(tmp_path / file.name.replace("kernels", "wgpu_engine"))
+    assert engine in release._elsewhere()
 
 
 def test_a_wheel_of_another_machine_is_no_wheel_of_this_one(

@@ -110,7 +110,9 @@ def test_an_engine_beside_a_package_goes_with_the_others(workspace: Path) -> Non
 def test_all_that_a_wheel_is_made_of_counts_for_its_age(workspace: Path) -> None:
     kernels = read_project(workspace / "kernels-rs/pyproject.toml")
     at = 0
-    for at, name in enumerate(["Cargo.toml", "Cargo.lock", "kernels-rs/src/a/b.rs"], 4_000_000_000):
+    names = ["Cargo.toml", "Cargo.lock", "kernels-rs/src/a/b.rs"]
+    names += [f"tools/{name}.py" for name in ("wheels", "side_module", "tags", "targets", "parts")]
+    for at, name in enumerate(names, 4_000_000_000):
         file = workspace / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tools import audit, parts, side_module, versions, wheels
+from tools import audit, parts, side_module, tags, targets, versions, wheels
 from tools.commands import main
 from tools.shell import ROOT, CommandError, fail
 from tools.targets import TARGETS, Compiler, chosen, compiler, reason
@@ -89,7 +91,7 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     ran: list[list[str]] = []
     monkeypatch.setattr(wheels, "_BUILDS", tmp_path)
     monkeypatch.setattr(wheels, "run", lambda *words, **_: ran.append([str(w) for w in words]))
-    monkeypatch.setattr(wheels, "_only", lambda out, _: out)
+    monkeypatch.setattr(wheels, "_only", lambda out, *_: out)
     monkeypatch.setattr(parts, "library", lambda _: [])
     monkeypatch.setattr(parts, "LICENSES", str(tmp_path / parts.LICENSES))
     kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
@@ -113,7 +115,7 @@ def test_a_build_has_the_flags_of_its_target_and_names_no_folder(
     told: list[dict[str, str]] = []
     monkeypatch.setattr(wheels, "_BUILDS", tmp_path)
     monkeypatch.setattr(wheels, "run", lambda *_, extra, **__: told.append(extra))
-    monkeypatch.setattr(wheels, "_only", lambda out, _: out)
+    monkeypatch.setattr(wheels, "_only", lambda out, *_: out)
     monkeypatch.setattr(parts, "library", lambda _: [])
     monkeypatch.setattr(parts, "LICENSES", str(tmp_path / parts.LICENSES))
     kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
@@ -121,6 +123,30 @@ def test_a_build_has_the_flags_of_its_target_and_names_no_folder(
     flags = told[0]["CARGO_ENCODED_RUSTFLAGS"].split("\x1f")
     assert flags[:2] == ["-C", "relocation-model=pic"]
     assert f"--remap-path-prefix={ROOT}=phlox" in flags
+
+
+def test_a_wheel_with_another_tag_says_so_inside_too(tmp_path: Path) -> None:
+    old, new = TARGETS["pyodide"].first, TARGETS["pyodide"].tag
+    assert new.startswith("pyodide_2024_0")  # what Pyodide 0.27 installs
+    wheel = tmp_path / f"phlox_kernels-1-cp311-abi3-{old}.whl"
+    said, info = f"Tag: cp311-abi3-{old}\n", "phlox_kernels-1.dist-info"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("phlox_kernels/_native.abi3.so", b"\0asm")
+        archive.writestr(f"{info}/WHEEL", said)
+        archive.writestr(f"{info}/RECORD", f"{info}/WHEEL,sha256=old,5\n{info}/RECORD,,\n")
+    with pytest.raises(CommandError, match="expected manylinux"):
+        tags.retag(wheel, "manylinux", new)
+    made = tags.retag(wheel, old, new)
+    assert [*tmp_path.iterdir()] == [made]
+    assert made.name == f"phlox_kernels-1-cp311-abi3-{new}.whl"
+    with zipfile.ZipFile(made) as archive:
+        assert archive.read("phlox_kernels/_native.abi3.so") == b"\0asm"
+        written = archive.read(f"{info}/WHEEL")
+        record = archive.read(f"{info}/RECORD").decode()
+    assert written.decode() == said.replace(old, new)
+    total = base64.urlsafe_b64encode(hashlib.sha256(written).digest()).decode().rstrip("=")
+    line = f"{info}/WHEEL,sha256={total},{len(written)}"
+    assert record == f"{line}\n{info}/RECORD,,\n"
 
 
 def made(place: Path, **files: bytes | str) -> Path:
@@ -133,13 +159,14 @@ def made(place: Path, **files: bytes | str) -> Path:
 def test_a_wheel_exports_what_python_calls_and_nothing_besides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = made(tmp_path / "code", _native__pyd=b"MZ", _native__pyi="")
+    code = made(tmp_path / "phlox_kernels-1", _native__pyd=b"MZ", _native__pyi="")
     for exported, wrong in (
         ("PyInit__native", ""),
         ("PyInit__native PyInit_phlox_kernels._native", ""),
         ("", "exports nothing, expected PyInit__native"),
         ("PyInit_phlox_kernels._native", "exports PyInit_phlox_kernels._native, expected"),
         ("PyInit__native memcpy", "exports memcpy, expected PyInit__native alone"),
+        ("PyInit__native PyInit_other._native", r"exports PyInit_other\._native, expected"),
     ):
         monkeypatch.setattr(audit, "read", lambda *_, told=exported, **__: told)
         if wrong:
@@ -156,6 +183,26 @@ def test_a_wheel_exports_what_python_calls_and_nothing_besides(
     audit.need_entry(made(tmp_path / "web", _native__so=b"\0asm PyInit__native"), tmp_path)
     with pytest.raises(CommandError, match="exports nothing"):
         audit.need_entry(made(tmp_path / "web", _native__so=b"\0asm"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tag", "asked", "more"),
+    [
+        ("manylinux2014_aarch64", "libc.so.6\nld-linux-aarch64.so.1", "libssl.so.3"),
+        ("macosx_11_0_arm64", "/usr/lib/libSystem.B.dylib", "/usr/local/lib/libssl.dylib"),
+        ("win_amd64", "KERNEL32.dll\npython3.dll", "python311.dll"),
+        ("win_amd64", "api-ms-win-crt-math-l1-1-0.dll", "libgcc_s_seh-1.dll"),
+    ],
+)
+def test_a_wheel_asks_for_what_each_system_of_its_kind_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tag: str, asked: str, more: str
+) -> None:
+    code = made(tmp_path / f"phlox_kernels-1-cp311-abi3-{tag}.whl", _native__so=b"code")
+    monkeypatch.setattr(audit, "read", lambda *_, **__: asked)
+    audit.need_system(code, tmp_path)
+    monkeypatch.setattr(audit, "read", lambda *_, **__: f"{asked}\n{more}")
+    with pytest.raises(CommandError, match=f"{tag}.whl asks for {more}, expected"):
+        audit.need_system(code, tmp_path)
 
 
 def test_a_wheel_has_the_licenses_of_all_that_is_linked(tmp_path: Path) -> None:
@@ -185,6 +232,12 @@ def test_a_wheel_has_the_licenses_of_all_that_is_linked(tmp_path: Path) -> None:
 def test_licenses_of_the_library_stand_once(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="licenses of Rust's library are missing"):
         list(parts.library(tmp_path))
+    debian = tmp_path / "share" / "doc" / "libstd-rust-dev" / "copyright"
+    debian.parent.mkdir(parents=True)
+    debian.write_text("Files: library/*\n")
+    (own,) = parts.library(tmp_path)
+    assert parts.licenses([own]).count("Rust's library: MIT") == 1
+    assert own.texts == (debian.read_text(),)
     folder = tmp_path / "share" / "doc" / "rust"
     folder.mkdir(parents=True)
     section = "<h3>- {}-1.0</h3><b>License:</b> MIT<pre>\nfree &amp; open\n</pre>"
@@ -214,7 +267,7 @@ def test_every_native_package_is_built_but_where_its_system_alone_links_it(
             raise fail("it does not link", "./x wheels")
         return tmp_path
 
-    monkeypatch.setattr(wheels, "system", lambda: "linux")
+    monkeypatch.setattr(targets, "system", lambda: "linux")
     monkeypatch.setattr(wheels, "native", native)
     monkeypatch.setattr(wheels, "pure", list)
     monkeypatch.setattr(wheels, "print_table", lambda _: None)
