@@ -6,16 +6,20 @@ and with the library itself for other processors.
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 from tools.shell import PRIVATE, executable, fail, read, run, say, which
 
 FOLDER = PRIVATE / "debian"
+# By rust-web-llvm and its LLVM, Rust strips libraries for macOS.
 RUST = (
-    *("rustc-web", "libstd-rust-web-1.96", "libstd-rust-web-dev", "libstd-rust-web-dev:arm64"),
-    *("rust-web-src", "libllvm22", "llvm-22"),
+    *("rustc-web", "rust-web-llvm", "rust-web-src"),
+    *("libstd-rust-web-dev", "libstd-rust-web-dev:arm64"),
 )
+# What those depend on of Rust and of its LLVM, under names with a number of the version.
+_NUMBERED = re.compile(r"(?m)^(libllvm\d+|libstd-rust-web-[\d.]+|llvm-\d+)$")
 _ALSO = "arm64"
 
 
@@ -25,23 +29,24 @@ def fetch_rust(folder: Path = FOLDER) -> Path:
     Raises:
         CommandError: this is no Debian, or it lacks a package.
     """
-    root = fetch(RUST, folder)
+    root = fetch(RUST, folder, also=_NUMBERED)
     libraries = next(root.glob("usr/lib/*-linux-gnu/librustc_driver*")).parent
     line = f"LD_LIBRARY_PATH={libraries} exec {root / 'usr/bin/rustc'}"
     program = executable(folder / "rustc", line)
-    # Rust strips libraries for macOS by a program that it looks for beside those of its own.
-    own = root / "usr/lib/rustlib" / read(program, "--print", "host-tuple") / "bin"
-    own.mkdir(exist_ok=True)
-    (own / "rust-objcopy").symlink_to(root / "usr/lib/llvm-22/bin/llvm-objcopy")
     say(f"{read(program, '--version')}: {program}")
     return program
 
 
-def fetch(packages: tuple[str, ...], folder: Path, machine: str = "") -> Path:
+def fetch(
+    packages: tuple[str, ...],
+    folder: Path,
+    machine: str = "",
+    also: re.Pattern[str] | None = None,
+) -> Path:
     """Fetch packages by name, and return the root that they lie in.
 
-    Those for another machine come with all that they depend on, the others alone. What was there
-    before stays if a step fails.
+    Those for another machine come with all that they depend on, the others with what of that
+    `also` names. What was there before stays if a step fails.
     """
     if which("apt-get") is None or which("dpkg") is None:
         raise fail("apt-get or dpkg is missing: this is no Debian", "rustup target add TRIPLE")
@@ -61,9 +66,13 @@ def fetch(packages: tuple[str, ...], folder: Path, machine: str = "") -> Path:
         "APT::Sandbox::User": "root",
         **({"APT::Architecture": machine} if machine else {}),
     }
-    apt = ["apt-get", "-qq", *(word for item in options.items() for word in ("-o", _set(*item)))]
+    words = [word for item in options.items() for word in ("-o", _set(*item))]
+    apt = ["apt-get", "-qq", *words]
     say(f"fetching {len(packages)} packages of Debian into {folder}")
     run(*apt, "update")
+    if also:
+        every = read("apt-cache", *words, "depends", "--recurse", "--important", *packages)
+        packages = (*packages, *sorted({*also.findall(every)}))
     whole = ("install", "--download-only", "--no-install-recommends", "--yes")
     run(*apt, *(whole if machine else ("download",)), *packages, cwd=files)
     for file in sorted(files.glob("*.deb")):

@@ -94,9 +94,16 @@ def library(sysroot: Path) -> Iterator[Part]:
     Raises:
         CommandError: the compiler brings no such file.
     """
-    file = sysroot / "share" / "doc" / "rust" / "COPYRIGHT-library.html"
+    folder = sysroot / "share" / "doc"
+    file = folder / "rust" / "COPYRIGHT-library.html"
     if not file.is_file():
-        raise fail(f"the licenses of Rust's library are missing: {file}", "rustup default stable")
+        # Debian's Rust has one text of all that its sources hold.
+        own = next((each for each in sorted(folder.glob("libstd-rust*/copyright"))), None)
+        if own is None:
+            hint = "rustup default stable  (on Debian also: apt-get install --reinstall rustc)"
+            raise fail(f"the licenses of Rust's library are missing: {file}", hint)
+        yield Part("Rust's library", "", "MIT OR Apache-2.0", (own.read_text(),))
+        return
     first, *others = re.split(r"<h3>\W*(.*?)</h3>", file.read_text())
     prose = re.sub(r"\s*\n\s*", "\n", html.unescape(re.sub(r"<[^>]+>", "", first)))
     yield Part("Rust's library", "", "MIT OR Apache-2.0", (prose,))
