@@ -42,11 +42,11 @@ def _shared(name: str, space: dict[str, Any]) -> Any:  # `bool` is that of tenso
     return name in space and (name in _SPACES or not isinstance(space[name], ModuleType))
 
 
-def _optional(backend: str) -> Any:
-    from ._extras import of_extra  # noqa: PLC0415 - most programs need it never
+def _backend(name: str) -> Any:
+    from ._extras import of_backend  # noqa: PLC0415 - most programs need it never
 
-    with of_extra("wgpu"):
-        return import_module(backend)
+    with of_backend(name):
+        return import_module(_BACKENDS[name])
 
 
 # Type checkers read the imports above instead, and so see a name that does not exist.
@@ -59,8 +59,8 @@ if not TYPE_CHECKING:
         if name == "__all__":  # for `import *`, which takes what is loaded already otherwise
             return [each for each in __dir__() if not each.startswith("_")]
         if not name.startswith("_") or name.startswith("__array_"):
-            for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
-                module = _optional(layer) if name == "Wgpu" else import_module(layer)
+            for layer in (name,) if name in _BACKENDS else _LAYERS:
+                module = _backend(name) if name in _BACKENDS else import_module(layer)
                 if _shared(name, vars(module)):
                     value = getattr(module, name)
                     globals()[name] = value
@@ -74,10 +74,10 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     """Every public name of what is installed, whether its package is loaded yet or not."""
-    from ._extras import EXTRAS, installed  # noqa: PLC0415 - most programs need it never
+    from ._extras import absent_parts  # noqa: PLC0415 - most programs need it never
 
     names = {*_MODULES, *_BACKENDS, "__version__"}
-    absent = {extra for extra in EXTRAS if not installed(extra)}
+    absent = absent_parts()
     names -= {name for name in names if name.lower() in absent}
     for layer in _LAYERS:
         space = vars(import_module(layer))

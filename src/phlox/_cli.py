@@ -129,7 +129,8 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         found = _learning.named(options.name, records) if options.name else records
         if not found:
             names = [record["name"] for record in records]
-            raise no_such(options.command, options.command[:-1], options.name, names)
+            meant = _learning.meant(options.name)
+            raise no_such(options.command, options.command[:-1], options.name, names, meant)
         if options.json:
             print(_learning.as_json(found))
         elif options.name:

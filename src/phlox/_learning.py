@@ -11,6 +11,8 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
+from phlox_tensor import UnknownNameError
+
 from . import nn, optim
 from ._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, Difference
 from ._table import table
@@ -50,6 +52,17 @@ def named(name: str, records: list[dict[str, str]]) -> list[dict[str, str]]:
         for record in records
         if name.lower() in (record["pytorch"] + ", " + record["burn"]).lower().split(", ")
     ]
+
+
+def meant(name: str) -> set[str]:
+    """Names in what the packages say to type in the place of a name that they lack."""
+    found: set[str] = set()
+    for package in (nn, optim):
+        try:
+            getattr(package, name)
+        except UnknownNameError as error:
+            found.update(re.findall(r"\b(?:nn|optim)\.(\w+)", error.hint or ""))
+    return found
 
 
 def as_page(record: dict[str, str]) -> str:

@@ -18,12 +18,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def no_such(command: str, what: str, name: str, known: Iterable[str]) -> ArgumentError:
+def no_such(
+    command: str, what: str, name: str, known: Iterable[str], meant: Iterable[str] = ()
+) -> ArgumentError:
     """Return the error for a name that a table lacks: names that are near, and what to type."""
     names = {each.lower(): each for each in known}
     inside = sorted((each for each in names if name.lower() in each), key=len)
     found = inside[:8] or get_close_matches(name.lower(), names, cutoff=0.7)
-    near = [names[each] for each in found]
+    near = [names[each] for each in found] or [each for each in names.values() if each in meant]
     hint = " ".join(["phlox", command, *near[:1]])
     expected = ", ".join(near) or None
     return ArgumentError(command, f"no such {what}", got=name, expected=expected, hint=hint)

@@ -31,6 +31,19 @@ def test_a_part_that_is_missing_names_its_extra(name: str) -> None:
     assert f'\nhint: pip install "phlox[{name.lower()}]"' in done.stderr
 
 
+def test_without_its_package_the_processor_says_what_to_install() -> None:
+    without = "import sys\nsys.modules['phlox_kernels'] = None\nimport phlox as px\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{without}print('Cpu' in dir(px), 'Wgpu' in dir(px))\npx.Cpu"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "False True\n", done.stderr
+    assert "[cpu] a package is not installed: got no phlox_kernels" in done.stderr
+    assert done.stderr.endswith('hint: pip install "phlox-kernels"\n')
+
+
 def test_a_star_takes_what_is_there() -> None:
     done = alone("from phlox import *\nprint(nn.Linear, 'train' in globals(), 'Wgpu' in globals())")
     assert done.stdout.endswith("False False\n"), done.stderr

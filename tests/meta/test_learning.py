@@ -112,6 +112,10 @@ def test_the_commands_tell_all_about_one(capsys: pytest.CaptureFixture[str]) -> 
     assert "kernel_size, stride=1, padding='valid', dilation=1, groups=1" in found["settings"]
     for command, said in (
         (
+            "layers Dense",
+            "[layers] no such layer: got Dense, expected Linear\nhint: phlox layers Linear\n",
+        ),
+        (
             "layers Lineer",
             "[layers] no such layer: got Lineer, expected Linear, Bilinear\n"
             "hint: phlox layers Linear\n",

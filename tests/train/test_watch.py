@@ -190,6 +190,9 @@ def test_no_run_and_no_library_are_clear_errors(
     assert main(["watch", str(tmp_path)]) == 2
     assert "no run is there" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "textual", None)
+    assert main(["watch", str(tmp_path)]) == 2  # which no library would change
+    assert "no run is there" in capsys.readouterr().err
+    loop(tmp_path / "a", epochs=1)
     assert main(["watch", str(tmp_path)]) == 2
     assert 'pip install "phlox-train[watch]"' in capsys.readouterr().err
 

@@ -27,6 +27,14 @@ def test_a_name_of_pytorch_says_what_to_type(name: str) -> None:
     assert error.value.hint == _elsewhere.NAMES[name]
 
 
+@pytest.mark.parametrize("name", ["Bert", "BertConfig", "resnet18", "save_gguf", "transcribe"])
+def test_a_model_asked_of_the_package_is_found_among_models(name: str) -> None:
+    with pytest.raises(UnknownNameError) as error:
+        getattr(nn, name)
+    assert error.value.hint == f"nn.models.{name}"
+    assert hasattr(nn.models, name)
+
+
 def test_hints_name_what_there_is() -> None:
     names: dict[str, Any] = {"nn": nn, "px": pt, "channels": 2, "x": pt.ones((2, 3))}
     ran = 0

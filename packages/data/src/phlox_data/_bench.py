@@ -90,7 +90,9 @@ def _found(place: str) -> DataLoader:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    parser = argparse.ArgumentParser(prog="phlox data", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="phlox data", description=(__doc__ or "").replace("`", "")
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     bench = commands.add_parser("bench", help="measure a loader, and say which workers to take")
     bench.add_argument("loader", help="module:name, of a DataLoader or a function that makes one")

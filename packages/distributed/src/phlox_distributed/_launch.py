@@ -30,7 +30,9 @@ _TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG", "PHLOX_FIRST")
 
 def main(words: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    parser = argparse.ArgumentParser(prog="phlox launch", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="phlox launch", description=(__doc__ or "").replace("`", "")
+    )
     parser.add_argument(
         "-n", "-np", type=int, required=True, metavar="RANKS", help="how many processes"
     )

@@ -10,6 +10,7 @@ from phlox_tensor.public import publish as _publish
 from . import initializers as initializers
 from . import models as models
 from ._elsewhere import NAMES as _NAMES
+from ._homes import MODELS as _MODELS
 from ._homes import NN as _HOMES
 from .loading.report import LoadReport as LoadReport
 from .module.layer import LayerConfig as LayerConfig
@@ -68,14 +69,15 @@ __version__ = "0.2.0"
 
 
 def _meant_by(name: str) -> _Mapping[str, str]:
-    """What to type for a name of PyTorch; functions of ``torch.nn.functional`` are in px."""
+    """What to type for a name of PyTorch, a model's, or a function's, which are in px."""
+    models = {name: f"nn.models.{name}"} if name in _MODELS else _NAMES
     if not name.islower() or name in _NAMES:
-        return _NAMES
+        return models
     try:
         getattr(_tensor, name)
     except _tensor.UnknownNameError as error:
         known = "otherwise" in error.what or "calls this" in error.what
-        return {name: _re.sub(r"\bpt\b", "px", str(error.hint))} if known else _NAMES
+        return {name: _re.sub(r"\bpt\b", "px", str(error.hint))} if known else models
     return {name: f"px.{name}"}
 
 

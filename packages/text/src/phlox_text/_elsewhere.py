@@ -15,5 +15,6 @@ NAMES: Final[Mapping[str, str]] = {
     "SamplingParams": "text.Sampling(temperature=0.8)",
     "TextIteratorStreamer": 'model.generate("Once", stream=True)',
     "TextStreamer": 'model.generate("Once", stream=True)',
+    "generate": 'text.load("folder").generate("Once")',
     "pipeline": 'text.load("folder").chat()',
 }

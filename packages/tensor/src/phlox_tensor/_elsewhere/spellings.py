@@ -180,6 +180,7 @@ NAMES: Final = {
     "jit": "px.compile(f)",
     "lax": "px.where, px.vmap, and loops of Python inside of px.compile",
     "linearize": "y, tangent = px.jvp(f, (x,), (v,))",
+    "hub": 'nn.models.load("folder")  # of a model that is on this machine',
     "load": "model = model.load_file(path), px.record.load(path) for all that a file holds",
     "long": "{ns}.int64",
     "metrics": "px.train.Accuracy(), and what else phlox metrics lists",

@@ -88,6 +88,7 @@ def _export(options: argparse.Namespace) -> str:
 
 
 def _watch(options: argparse.Namespace) -> str:
+    views(options.runs)  # that none is there is said before what else is missing
     for module in ("textual", "textual_plot"):
         needed("watch", "phlox-train[watch]", module)
     from .watch import watch  # noqa: PLC0415 - loads both
