@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from phlox_wgpu import Wgpu
+from phlox_wgpu import Wgpu, wgsl
 from phlox_wgpu._kernel import Kernel, source
 from phlox_wgpu._row_programs import SOFTMAX, norm_backward_program
 from phlox_wgpu.products.plans import choose_tile
 from phlox_wgpu.wgsl.row_stages import RowProgram, row_stages
 from phlox_wgpu.wgsl.stages import Rows, stages_source
 
+_SHADERS = (".py", ".wgsl")
+
 
 def by_subgroups(program: RowProgram) -> Kernel:
     access = "v" * (len(program.rows) + len(program.columns))
     stages = row_stages(program, "float32", "float32", keeps=True)
     return stages_source(stages, Rows(access, 1, 64, True, 4, threads=64, subgroups=True))
+
+
+def test_no_shader_writes_infinity_or_nan_as_a_constant() -> None:
+    """Browsers refuse such constants; `inf_f32()` makes the number as the shader runs."""
+    files = [file for file in Path(wgsl.__file__).parent.rglob("*") if file.suffix in _SHADERS]
+    assert len(files) > 30
+    constant = re.compile(r"bitcast<f32>\(0x[7f]f[89a-f]")
+    assert constant.search("bitcast<f32>(0xff800000u)")
+    assert not [file.name for file in files if constant.search(file.read_text())]
 
 
 class Sent(Exception):

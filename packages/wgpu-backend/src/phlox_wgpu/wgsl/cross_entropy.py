@@ -20,7 +20,7 @@ fn at(k: u32) -> f32 {{ return f32(in0[k]); }}
   let first = p.x_offset + row * u32(p.length);
   let given = {index_of(index, "in1[p.t_offset + i32(row) * p.t_step]")};
   let chosen = checked_index(given, p.length);
-  var top = bitcast<f32>(0xff800000u);
+  var top = -inf_f32();
   for (var j = 0u; j < u32(p.length); j++) {{ top = max_f(top, at(first + j)); }}
   let safe = select(top, 0.0, bitcast<u32>(top) == 0xff800000u);
   var total = 0.0;
