@@ -1,7 +1,7 @@
 """`./x test --browser`: phlox in a headless Chromium, with WebGPU on a processor.
 
 Makes the page of examples/browser, shows it and the pages of tests/browser to the browser, and
-prints what they tell. What is missing on this machine is said, and is no failure.
+prints what they tell. Where kernels are not built their page is skipped, which is said.
 """
 
 from __future__ import annotations
@@ -70,24 +70,24 @@ class _Handler(SimpleHTTPRequestHandler):
         """Say nothing of each request."""
 
 
-def skipped() -> str:
-    """Why nothing can run here, or nothing."""
+def need_browser() -> None:
+    """See that there is a browser.
+
+    Raises:
+        CommandError: there is none.
+    """
     if not any(which(name) for name in _PROGRAMS):
-        return "no Chromium is installed: apt-get install chromium"
-    return ""
+        raise fail("browser: no Chromium is installed", "apt-get install chromium")
 
 
 def main(words: list[str]) -> int:
     """Run the pages whose names hold one of the words, or all; returns an exit status."""
     try:
         pages = chosen(words)
+        need_browser()
     except CommandError as error:
         print(error, file=sys.stderr)
         return 1
-    reason = skipped()
-    if reason:
-        print(f"browser: skipped: {reason}")
-        return 0
     from examples.browser.folder import DataError, kernels, make  # noqa: PLC0415 - needs phlox
 
     with tempfile.TemporaryDirectory(prefix="phlox-") as scratch:
@@ -95,8 +95,8 @@ def main(words: list[str]) -> int:
         try:
             make(folder)
         except DataError as error:
-            print(f"browser: skipped: {error}")
-            return 0
+            print(error, file=sys.stderr)
+            return 1
         shutil.copytree(ROOT / "tests" / "browser" / "page", folder, dirs_exist_ok=True)
         if kernels() is None and _OF_KERNELS in pages:
             del pages[_OF_KERNELS]

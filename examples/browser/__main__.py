@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/browser"), help="the folder")
     parser.add_argument("--port", type=int, default=8000, help="0: make the folder, serve nothing")
     arguments = parser.parse_args()
+    print(f"making {arguments.out}; the first time fetches 77 MB and the digits", flush=True)
     try:
         size = make(arguments.out)
     except DataError as error:

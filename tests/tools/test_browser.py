@@ -69,6 +69,15 @@ def test_a_word_that_names_no_page_is_told_the_known_ones(
     assert [*browser.chosen(["GPU"])] == ["kernels of the GPU", "the page on the GPU"]
 
 
+def test_what_was_asked_for_and_cannot_run_has_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(browser, "which", lambda _: None)
+    assert browser.main([]) == 1
+    said = "[x] browser: no Chromium is installed\nhint: apt-get install chromium\n"
+    assert capsys.readouterr().err == said
+
+
 def test_a_browser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "PATIENCE", 0.1)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
