@@ -93,7 +93,7 @@ def test_a_long_text_is_read_in_pieces_between_the_steps_of_others(
     batch.step()
     second = batch.add(whole, seed=1, max_tokens=4)
     before, steps = len(first.tokens), 0
-    while not second.read:
+    while not second.prefilled:
         batch.step()
         steps += 1
     assert steps == -(-len(whole) // 8)

@@ -1,7 +1,7 @@
-//! Operands that are not as a kernel reads them, some images at a time: a part of an operand is made dense, and of the
-//! dtype that is computed in, while it stays in the caches, so that no op copies a large operand whole.
+//! Kernels read row-major operands of one dtype. Where an operand has another layout or dtype, a part of it at a time, such
+//! as some images, is converted and computed with while it is in the caches. So no op copies a large operand whole.
 //!
-//! What is a part follows from shapes, dtypes and strides alone, never from the number of threads.
+//! Where the parts begin follows from shapes, dtypes and strides alone, never from the number of threads.
 
 use crate::array::Array;
 use crate::array::copy::put as put_over;
@@ -15,19 +15,21 @@ use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;
 use std::ops::Range;
 
-/// Bytes that are made of operands at a time.
+/// Bytes of converted operands at a time.
 pub const PART: usize = if cfg!(test) { 1 << 10 } else { 2 << 20 };
-/// Elements that a task narrows.
+/// Elements that a task copies or rounds into the result.
 const GRAIN: usize = 1 << 15;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Row-major, in this dtype: the operand itself where it is so.
+/// The operand in this dtype and row-major, itself where it is both. It is cast first; a cast keeps the order of axes in
+/// memory where that is dense, so a second copy may follow.
 pub fn ready(x: &Array, dtype: DType) -> Result<Array> {
     cast(x, dtype)?.contiguous()
 }
 
-/// Bytes that [`ready`] makes of these operands: elements of this dtype, and before them dense ones of another.
+/// An estimate of the bytes that [`ready`] copies these operands into: one copy where dtype or layout differ. Where both
+/// do there may be a second, which counts as one in the operand's own dtype.
 pub fn made(operands: &[&Array], dtype: DType) -> usize {
     let of_element = |x: &Array| match (x.dtype() == dtype, x.is_contiguous()) {
         (true, true) => 0,
@@ -37,8 +39,8 @@ pub fn made(operands: &[&Array], dtype: DType) -> usize {
     operands.iter().map(|x| x.numel() * of_element(x)).sum()
 }
 
-/// Equal parts of `0..count`, for all of which `bytes` are made: at most `part` bytes each where one of `0..count` is no
-/// more. One part at least.
+/// `0..count` cut into ranges of one length, of which the last may be shorter. All `count` items take `bytes` together. A
+/// range takes at most `part` bytes, or is a single item that takes more. Of no items there is one empty range.
 pub fn ranges(count: usize, bytes: usize, part: usize) -> impl Iterator<Item = Range<usize>> {
     let most = part.saturating_mul(count).checked_div(bytes).unwrap_or(count).max(1);
     let len = if bytes <= part { count } else { count.div_ceil(count.div_ceil(most).max(1)) };
@@ -46,7 +48,7 @@ pub fn ranges(count: usize, bytes: usize, part: usize) -> impl Iterator<Item = R
     (0..parts).map(move |at| at * len..count.min((at + 1) * len))
 }
 
-/// These elements of an axis.
+/// A view of the elements `range` of an axis.
 pub fn narrowed(x: &Array, axis: usize, range: &Range<usize>) -> Result<Array> {
     if range.len() == x.shape()[axis] {
         return Ok(x.clone());
@@ -56,8 +58,8 @@ pub fn narrowed(x: &Array, axis: usize, range: &Range<usize>) -> Result<Array> {
     view::slice(x, &start, &size, &[1; MAX_RANK][..x.rank()])
 }
 
-/// An op along `axis` of narrow floats that computes in `float32`, some of the longest other axis at a time. All operands
-/// have the shape of the first one but along `axis`; those that are no floats stay as they are.
+/// Computes an op along `axis` of float16 or bfloat16 in `float32`, and rounds its results. The longest of the other axes
+/// is cut into ranges, one at a time. Operands may differ in size along `axis` only; those that are no floats are not cast.
 pub fn widened<const N: usize>(
     operands: [&Array; N],
     axis: usize,
@@ -68,6 +70,7 @@ pub fn widened<const N: usize>(
         return cast(&work(&wide(&operands.map(Array::clone))?)?, x.dtype());
     };
     let out = Array::uninit(x.dtype(), x.shape())?;
+    // Each range calls the whole op again, so it is larger than one part; no measurement of the factor is kept.
     for range in ranges(x.shape()[other], made(&operands, DType::F32), 4 * PART) {
         let mut part = operands.map(Array::clone);
         for part in &mut part {
@@ -88,7 +91,7 @@ fn wide<const N: usize>(operands: &[Array; N]) -> Result<[Array; N]> {
     Ok(out)
 }
 
-/// Some images of `(N, C, .., ..)`, or some channels of one.
+/// Some whole images of an `(N, C, H, W)` operand, or some channels of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// Images.
@@ -98,7 +101,7 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// The parts of operands that have the same images and channels, of which `bytes` are made in all.
+    /// Cuts operands of the same `N` and `C` into parts, where converting all of them takes `bytes`.
     pub fn cut(operands: &[&Array], bytes: usize) -> Vec<Self> {
         let (batch, channels) = (operands[0].shape()[0], operands[0].shape()[1]);
         let image = bytes / batch.max(1);
@@ -114,12 +117,12 @@ impl Planes {
         (0..batch).flat_map(of_image).collect()
     }
 
-    /// How many.
+    /// The number of planes.
     pub fn count(&self) -> usize {
         self.images.len() * self.channels.len()
     }
 
-    /// Where they lie among all planes of a row-major array with so many channels.
+    /// Their indices among all planes of a row-major array with this number of channels.
     pub fn of(&self, channels: usize) -> Range<usize> {
         let first = self.images.start * channels + self.channels.start;
         first..first + self.count()
@@ -139,8 +142,8 @@ fn line_of(x: &Array) -> usize {
     }
 }
 
-/// Makes each plane of `out` from that of `x`: `work` gets some planes, their elements in the type that is computed in, and
-/// memory for their results.
+/// Computes each plane of `out` from that of `x`, part by part: `work` gets which planes, their elements as `T`, and where
+/// to write the results.
 pub fn map_planes<T: Real>(x: &Array, out: &mut Array, work: impl Fn(&Planes, &[T], &mut [T])) -> Result<()> {
     let (channels, size) = (out.shape()[1], out.shape()[2] * out.shape()[3]);
     for planes in Planes::cut(&[x], made(&[x, out], T::DTYPE)) {
@@ -154,8 +157,8 @@ pub fn map_planes<T: Real>(x: &Array, out: &mut Array, work: impl Fn(&Planes, &[
     Ok(())
 }
 
-/// Calls `work` with the elements `range` of a row-major result, which it writes: in place where the result has the
-/// dtype that is computed in, else in memory of its own, from where they are rounded.
+/// Lets `work` write the elements `range` of a row-major result: in place where the result is of type `T`, else into a
+/// buffer that is then rounded into the result.
 pub fn write<T: Element>(
     out: &mut Array,
     range: Range<usize>,
@@ -167,19 +170,19 @@ pub fn write<T: Element>(
     write_lines(out, range.start, Lines { count: 1, len: range.len(), pitch: range.len() }, work)
 }
 
-/// Lines of elements of a result.
+/// Equally spaced runs of elements of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
-    /// How many.
+    /// Number of lines.
     pub count: usize,
-    /// Elements of one.
+    /// Elements of a line.
     pub len: usize,
-    /// From one to the next.
+    /// Elements from the start of a line to the start of the next.
     pub pitch: usize,
 }
 
-/// Calls `work` with memory for lines one after the other, which it writes; from there they are moved to their places in
-/// the result, the first at element `first`, and rounded where its dtype is another.
+/// Lets `work` write lines into a buffer without gaps. Then each is copied to its place in the result, the first at element
+/// `first`, and rounded where the result is of another dtype.
 pub fn write_lines<T: Element>(
     out: &mut Array,
     first: usize,

@@ -102,8 +102,8 @@ pub unsafe fn silu(x: Vectors) -> Vectors {
     })
 }
 
-/// Near the reciprocals of numbers from 0.75 to 1.5, by the first four bits of their mantissa: such that the logarithm of
-/// each is hardly rounded, and 1 on both sides of 1.
+/// Approximate reciprocals of numbers from 0.75 to 1.5, indexed by the first four bits of the mantissa. Each is chosen so
+/// that its logarithm is close to a float32. For numbers next to 1, above and below, it is exactly 1.
 #[rustfmt::skip]
 static RECIPROCAL: [f32; 16] = [1.0, 0.9144761, 0.86498255, 0.820757, 0.78044915, 0.7438568, 0.71086055, 0.6806491, 1.3061446, 1.2551628, 1.2075895, 1.1636262, 1.1230763, 1.0843915, 1.0495269, 1.0];
 /// `-ln` of [`RECIPROCAL`].

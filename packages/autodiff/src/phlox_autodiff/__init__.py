@@ -6,9 +6,10 @@ from ._autodiff import Autodiff as Autodiff
 from ._autodiff import rule_kind as rule_kind
 from ._backward import Gradients as Gradients
 from ._batched import Batched as Batched
-from ._checkpoint import BalancedCheckpointing as BalancedCheckpointing
-from ._checkpoint import Checkpointing as Checkpointing
-from ._checkpoint import NoCheckpointing as NoCheckpointing
+from ._checkpoint_call import checkpoint as checkpoint
+from ._checkpoint_strategies import BalancedCheckpointing as BalancedCheckpointing
+from ._checkpoint_strategies import Checkpointing as Checkpointing
+from ._checkpoint_strategies import NoCheckpointing as NoCheckpointing
 from ._custom import custom_gradient as custom_gradient
 from ._custom import custom_jvp as custom_jvp
 from ._drawing import Graph as Graph
@@ -21,7 +22,6 @@ from ._jacobian import hvp as hvp
 from ._jacobian import jacobian as jacobian
 from ._mode import no_grad as no_grad
 from ._nan import detect_nan as detect_nan
-from ._rerun import checkpoint as checkpoint
 from ._transform import grad as grad
 from ._transform import stop_gradient as stop_gradient
 from ._transform import value_and_grad as value_and_grad

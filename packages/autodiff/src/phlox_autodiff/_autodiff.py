@@ -24,14 +24,14 @@ from phlox_tensor import (
 from . import _entries as entries
 from . import _nan, _part
 from ._backward import Gradients, backward
-from ._checkpoint import Checkpointing, NoCheckpointing
+from ._checkpoint_call import checkpoint
+from ._checkpoint_strategies import Checkpointing, NoCheckpointing
 from ._derived import rule_of
 from ._graph import LEAF, USED, Node, Primitive, is_leaf, new, next_id, primitive
 from ._levels import is_argument, note_read
 from ._mode import MODE, paused
 from ._plan import OpRule
 from ._propose import proposed
-from ._rerun import checkpoint
 from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
 

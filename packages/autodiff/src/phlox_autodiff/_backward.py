@@ -15,7 +15,7 @@ from phlox_tensor.capture import Number, wrap
 from phlox_tensor.no_operand import NoOperand
 
 from . import _nan
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._graph import LEAF, USED, Node, Pending, Plan
 from ._levels import brought, require_fit
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals

@@ -12,7 +12,7 @@ from phlox_tensor.random import generator
 
 from ._autodiff import Autodiff
 from ._batched import Batched, Level, level_of
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._custom_form import Follow, Form, Spec, pulling, pushing, spec_of
 from ._forward import Dual, Forward
 from ._graph import Node, Pending, Plan, Primitive, accumulate, make_node, ports, primitive

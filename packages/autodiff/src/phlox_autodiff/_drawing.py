@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 from phlox_tensor import Backend, GradientError, Tensor, tree
 
-from ._checkpoint import Recipe
+from ._checkpoint_strategies import Recipe
 from ._graph import LEAF, Node, Primitive
 from ._lanes import Lanes
 from ._plan import OpPlan

@@ -11,7 +11,7 @@ from typing import Any
 
 from phlox_tensor import Backend, Entry, GradientError, Op
 
-from ._checkpoint import KEPT, Checkpointing, Recipe, recipe_for
+from ._checkpoint_strategies import KEPT, Checkpointing, Recipe, recipe_for
 from ._graph import (
     Node,
     Primitive,

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeGuard, final
 
 from phlox_tensor import Tensor
 
-from ._checkpoint import Kept, Memo, Recipe
+from ._checkpoint_strategies import Kept, Memo, Recipe
 from ._slices import Slices, together
 
 Shape = tuple[int, ...]

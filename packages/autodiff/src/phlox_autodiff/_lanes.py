@@ -117,8 +117,8 @@ def with_lanes(x: Tensor[Any], size: int, *, mapped: bool, rank: int | None = No
     return x.reshape((1, *shape)).broadcast_to((size, *shape))
 
 
-def opened(leaf: Any) -> Any:
-    """Return a tensor of many lanes as the one that holds all; what is none as it is."""
+def unwrapped(leaf: Any) -> Any:
+    """Take a tensor out of every ``vmap``, with its batch axes; return another leaf as it is."""
     while isinstance(leaf, Tensor) and type(leaf.primitive) is Lanes:
         assert leaf.device.inner is not None
         leaf = Tensor(leaf.primitive.value, leaf.device.inner)

@@ -12,9 +12,9 @@ from phlox_tensor.blocks import block
 from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, line_of_user, watch
 from phlox_tensor.scope import current_path, watching
 
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
-from ._lanes import opened
+from ._lanes import unwrapped
 from ._propose import PROPOSED
 from ._slices import whole
 
@@ -209,7 +209,7 @@ def _merge(pending: Pending, parent: Node, item: Any) -> None:
 
 def _bad(tensors: list[Tensor[Any]]) -> str | None:
     """What some of the numbers are that they should not be."""
-    floats = [opened(t) for t in tensors if t.dtype.kind == "Float"]
+    floats = [unwrapped(t) for t in tensors if t.dtype.kind == "Float"]
     if any(bool(t.isnan().any()) for t in floats):
         return "nan"
     if MODE.infinities and any(bool(t.isinf().any()) for t in floats):

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 from phlox_tensor import Backend, GradientError, Pull, Tensor
 
 from . import _backward
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, ports, primitive
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 

@@ -12,7 +12,7 @@ from phlox_tensor import Backend, Op, Tensor
 from phlox_tensor.capture import Number
 from phlox_tensor.ops.reduction import sum_to
 
-from ._checkpoint import Memo, Recipe, compute
+from ._checkpoint_strategies import Memo, Recipe, compute
 from ._graph import Node, Pending, Plan, accumulate, new
 from ._rule import (
     KINDS,

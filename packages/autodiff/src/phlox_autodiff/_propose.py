@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from phlox_tensor import Proposed, Tensor
 
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 
 # Where a pass leaves the proposals that it meets, with the gradients of its leaves.

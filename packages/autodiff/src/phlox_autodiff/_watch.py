@@ -8,7 +8,7 @@ from typing import Any, Final, final
 from phlox_tensor import Backend, GradientError, Tensor
 from phlox_tensor.arguments import require_callable
 
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._forward import Dual
 from ._graph import Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 

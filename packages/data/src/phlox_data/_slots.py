@@ -93,7 +93,7 @@ def _column(memory: memoryview | NDArray[np.uint8], column: Column, rows: int) -
 
 @final
 class Slots:
-    """The slots of batches, on the side that gives them out.
+    """The slots for batches, in the process that hands them out.
 
     A slot is used again when the arrays that were made of it are gone; where somebody keeps them
     the file grows.
@@ -101,31 +101,31 @@ class Slots:
 
     def __init__(self) -> None:
         self._file = _file()
-        self.handle: Final = Connection(self._file)  # it knows how to go to another process
+        self.handle: Final = Connection(self._file)  # pickles together with its descriptor
         self.layout: Layout | None = None
         self._free: list[int] = []
         self._end = 0
         self._map: mmap | None = None
 
     def describe(self, item: Any, rows: int) -> None:
-        """Say what items look like; readers find one in front of the slots."""
+        """Take the layout of an item, which workers read, pickled, at the start of the file."""
         self.layout = layout_of(item, rows)
-        text = pickle.dumps((item, rows))
-        self._end = -(-(_SIZE + len(text)) // _ALIGNED) * _ALIGNED
-        os.pwrite(self._file, len(text).to_bytes(_SIZE, "little") + text, 0)
+        data = pickle.dumps((item, rows))
+        self._end = -(-(_SIZE + len(data)) // _ALIGNED) * _ALIGNED
+        os.pwrite(self._file, len(data).to_bytes(_SIZE, "little") + data, 0)
 
     def take(self) -> int:
-        """Return where a free slot begins."""
+        """Return the offset of a free slot in the file."""
         assert self.layout is not None
         if self._free:
             return self._free.pop()
         start, self._end = self._end, self._end + self.layout.size
         os.ftruncate(self._file, self._end)
-        self._map = mmap(self._file, self._end)  # arrays keep the maps that they were made of
+        self._map = mmap(self._file, self._end)  # older maps live as long as arrays on them
         return start
 
     def give(self, start: int) -> None:
-        """Let a slot be used again."""
+        """Mark the slot at an offset as free."""
         self._free.append(start)
 
     def batch(self, start: int, rows: int, others: list[list[Any]]) -> Any:
@@ -134,7 +134,7 @@ class Slots:
         assert layout is not None
         assert self._map is not None
         whole = np.frombuffer(self._map, np.uint8, layout.size, start)
-        finalize(whole, self.give, start)  # each column keeps it
+        finalize(whole, self.give, start)  # after the last column, as each is a view of it
         lists = iter(zip(*others, strict=True)) if others and others[0] else iter(())
         return layout.structure.rebuild(
             [
@@ -150,7 +150,7 @@ class Slots:
 
 @final
 class Window:
-    """The same memory in a process that writes into it."""
+    """The same memory in a worker, which writes into it."""
 
     def __init__(self, handle: Connection) -> None:
         self._handle = handle
@@ -158,7 +158,7 @@ class Window:
         self._layout: Layout | None = None
 
     def place(self, items: list[Any], start: int, first: int) -> list[list[Any]] | None:
-        """Write items into rows of a slot; see ``place``."""
+        """Write items into the slot at offset ``start``, by the function ``place``."""
         file = self._handle.fileno()
         if self._layout is None:
             size = int.from_bytes(os.pread(file, _SIZE, 0), "little")

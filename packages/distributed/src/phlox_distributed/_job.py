@@ -34,12 +34,12 @@ class Job:
         """Start them."""
         self._logs, self._ranks = logs, ranks
         self._seen: set[int] = set()  # those of this machine
-        self._lost: int | None = None  # the first that went without an end
+        self._lost: int | None = None  # the first that neither ended nor failed, but is gone
         self._alive = selectors.DefaultSelector()
         self._inside: dict[Path, int] = {}  # exchanges that ranks are in, while one has ended
         self._since = 0.0
         self._asked: set[int] = set()  # for their stacks
-        self.left = ""  # who waits for whom that has ended
+        self.left = ""  # says which ranks wait for ranks that have ended
         logs.mkdir(parents=True, exist_ok=True)
         _memory.remove(logs)  # of a job that was killed with its launcher
         for kind in ("pid", "failed", "stacks", "shm", "ended", "calls"):

@@ -309,7 +309,7 @@ class Compiled(Generic[P, R]):
         with KEEPING:
             version, differed = self._alike(key, found, known, to_record)
             if version is None:
-                # Where one differed that had filled a cache, the next run has to agree with this.
+                # The run after one that filled a cache may differ from it once, no second time.
                 filled = filled and not differed
                 version = Version(lasting, found, form, filled_a_cache=filled)
                 if found.joins:

@@ -13,13 +13,13 @@ from ._errors import Malformed
 Write = Callable[["bytes | memoryview"], object]
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
-_GZIP_FORMAT: Final = 31
+_GZIP_FORMAT: Final = 31  # wbits of zlib: 16 for a gzip header, 15 for the largest window
 _GZIP_LEVEL: Final = 6
 _STEP: Final = 1 << 16
 
 
 class Source(Protocol):
-    """What the layouts read from."""
+    """The bytes of a file, from which a reader of its format takes pieces."""
 
     def read(self, offset: int, count: int) -> memoryview:
         """Return exactly `count` bytes from `offset`; Malformed when the file ends before."""
@@ -46,7 +46,7 @@ class BufferSource:
     """Bytes that are all there: a mapped file or an object in memory."""
 
     def __init__(self, data: memoryview) -> None:
-        """Read from `data`, which is kept alive by what is read."""
+        """Read from `data`, which stays alive as long as a view that was returned."""
         self._data = data
 
     def read(self, offset: int, count: int) -> memoryview:
@@ -115,7 +115,7 @@ class InflatingSource:
         """Do nothing: what was inflated belongs to whoever read it."""
 
     def check_end(self, end: int, *, now: bool) -> None:
-        """Hold `end` against the cap; when `now`, inflate up to there and find nothing more."""
+        """Refuse an `end` above the cap; when `now`, inflate up to it and refuse bytes after it."""
         if end > self._cap:
             raise _too_large(self._cap, end)
         if not now:

@@ -1,4 +1,4 @@
-"""Texts that go on together: each joins and leaves between two steps."""
+"""Continuous batching: texts generated together, each joining or leaving between two steps."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from ._language_model import LanguageModel
 from ._reader import common
 from ._settings import Rules
 
-_CHUNK = 512  # tokens of a new text that are read between two steps of the others
+_CHUNK = 512  # tokens of a prompt that are prefilled between two steps of the others
 
 
 @dataclass(eq=False)
 class Row:
-    """A text that goes on.
+    """A text that is being generated.
 
     Attributes:
-        whole: its tokens at first.
-        pieces: what was made of it and not taken yet.
-        error: what ended it, if that was no token, text or count.
+        whole: the tokens of its prompt.
+        numbers: what is drawn for sampling, a column for each token to come.
+        pieces: generated text that has not been passed on yet.
+        error: what ended it, unless a stop token, a stop text or the length limit did.
+        prefilled: whether the model has read the whole prompt.
+        steps: where it is generated alone, the generator of its tokens.
     """
 
     whole: list[int]
@@ -37,7 +40,7 @@ class Row:
     writing: Writing
     pieces: list[str] = field(default_factory=list)
     error: PhloxError | None = None
-    read: int = 0
+    prefilled: bool = False
     steps: Generator[Any, None, None] | None = None
 
     @property
@@ -47,17 +50,17 @@ class Row:
 
     @property
     def prompt_tokens(self) -> int:
-        """How many tokens were there at first."""
+        """How many tokens the prompt has."""
         return len(self.whole)
 
     @property
     def tokens(self) -> list[int]:
-        """The tokens that were made."""
+        """The tokens generated so far."""
         return self.writing.tokens
 
     @property
     def text(self) -> str:
-        """What was made of them."""
+        """The text of these tokens."""
         return self.writing.text
 
     @property
@@ -67,11 +70,11 @@ class Row:
 
     @property
     def known(self) -> list[int]:
-        """Tokens whose keys and values are there."""
+        """The tokens whose keys and values are in the cache."""
         return (self.whole + self.tokens)[: self.generation.length]
 
     def take(self, token: int) -> None:
-        """Go on by a token."""
+        """Append a generated token."""
         piece = self.writing.add(token)
         if not self.ended and len(self.tokens) == self.numbers.shape[1]:
             piece += self.writing.end()
@@ -80,10 +83,10 @@ class Row:
 
 
 class Batch:
-    """Rows, of which all that were read get a token each step; one of the others is read on.
+    """Rows: a step generates a token for each prefilled one, and prefills a chunk of one other.
 
-    What rows have in common in front, such as what a model is told first, is read once: also what
-    ended is kept, the latest, as long as all of it is no longer than one context.
+    A prefix that rows share, such as a system prompt, is prefilled once. Rows that left stay in
+    this prefix cache, the latest first, up to as many tokens as the context of the model.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -114,11 +117,11 @@ class Batch:
                 self._keep(row.known, row.generation.cache)
 
     def step(self) -> None:
-        """Make a token for each row, and read some of one that is new; errors end rows."""
-        going = [row for row in self._rows if row.read and not row.ended]
-        new = next((row for row in self._rows if not row.read and not row.ended), None)
+        """Generate a token for each prefilled row, prefill a chunk of another; errors end rows."""
+        going = [row for row in self._rows if row.prefilled and not row.ended]
+        new = next((row for row in self._rows if not row.prefilled and not row.ended), None)
         if new is not None:
-            self._tried([new], self._read)
+            self._tried([new], self._prefill)
         if going:
             alone = len(going) == 1 and new is None
             self._tried(going, self._alone if alone else self._together)
@@ -130,24 +133,27 @@ class Batch:
             for row in rows:
                 row.error = error
 
-    def _read(self, rows: list[Row]) -> None:
-        """Read a chunk of a text; its first token follows the last one."""
+    def _prefill(self, rows: list[Row]) -> None:
+        """Read a chunk of a prompt; the last chunk gives the first token."""
         (row,), generation = rows, rows[0].generation
         if not generation.length:
-            length, cache = self._in_front(row)
+            length, cache = self._cached_prefix(row)
             generation.cache, generation.length = cache, length
             generation.cut(length)
         at = generation.length
         logits = generation.read(self._model._rows([row.whole[at : at + _CHUNK]]))
         if generation.length == len(row.whole):
-            row.read = generation.length
+            row.prefilled = True
             row.take(int(self._chosen(row, logits).item()))
 
-    def _in_front(self, row: Row) -> tuple[int, Any]:
-        """The longest beginning whose keys and values are there; the last token is always read."""
+    def _cached_prefix(self, row: Row) -> tuple[int, Any]:
+        """The length and cache of the longest known prefix, without the last token of the prompt.
+
+        That one is always read, as the first new token comes of its logits.
+        """
         for other in self._rows:
             self._pause(other)
-        rows = [(each.known, each.generation.cache) for each in self._rows if each.read]
+        rows = [(each.known, each.generation.cache) for each in self._rows if each.prefilled]
         found: tuple[int, Any] = (0, None)
         for known, cache in (*rows, *self._kept):
             length = common(known, row.whole[:-1])
@@ -163,7 +169,7 @@ class Batch:
         self._kept = kept
 
     def _alone(self, rows: list[Row]) -> None:
-        """Go on as a text without others does, compiled if the model is."""
+        """Generate as without a batch, compiled if the model is."""
         (row,) = rows
         if row.steps is None:
             last, made = self._model._rows([row.tokens[-1:]]), len(row.tokens)
@@ -197,7 +203,7 @@ class Batch:
         return sampling.chosen(logits, numbers, seen)
 
     def _pause(self, row: Row) -> None:
-        """Give keys and values of steps that a row makes alone back to it."""
+        """End the generator of a row that ran alone, which hands its keys and values back."""
         if row.steps is not None:
             row.steps.close()
             row.steps = None

@@ -1,4 +1,4 @@
-"""Which recordings are kept, which is dropped first, and why there are so many."""
+"""Keeping versions and evicting the oldest; ``compiled.py::__call__`` chooses among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .form import most_changed
 from .version import Version
 
 WARN_AT: Final = 10
-_MOST_ONCE: Final = 8  # of one key that ran once: each may hold a batch that no call finds again
+_MOST_ONCE: Final = 8  # of one key, without a replay yet: each may keep a batch alive for nothing
 
 
 @final
@@ -45,7 +45,7 @@ class Versions:
     def keep(self, key: Any, version: Version) -> None:
         """Keep one more; where there is no room, the one not used for longest goes."""
         self.made += 1
-        if self.last is not None:  # calls that its probe knew left no mark
+        if self.last is not None:  # its probe does not update ``used``
             self.use(self.last)
         once = [(key, v) for v in self.of(key) if v.replay is None]
         pairs = [(k, v) for k, some in self._by_key.items() for v in some]
@@ -71,7 +71,7 @@ class Versions:
         asked = [guard.line for guard in made.trace.graph.guards]
         name = known[-1].what_changed() if known else ""
         around = {k[0] for k in (*self._by_key, key) if k[1:] == key[1:]}
-        if len(around) > 2:  # that of all else; shapes may change too
+        if len(around) > 2:  # equal arguments under different generators or devices
             return (
                 "the generator or default device in use keeps changing\n"
                 "hint: with px.random.use_generator(stream): stream.set_state(seed); step(batch)"

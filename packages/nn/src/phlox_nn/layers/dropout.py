@@ -18,7 +18,7 @@ _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
 
 
 def drop(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
-    """0 with a probability, once for all that ``shape`` has one element for; the rest scaled."""
+    """Zero elements with probability ``prob``, by a broadcast mask of ``shape``; scale others."""
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
     scale = 1.0 if prob == 1.0 else 1.0 / (1.0 - prob)
     if has_kernel(x.device, masked_scale):

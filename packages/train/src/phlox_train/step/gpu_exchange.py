@@ -135,7 +135,7 @@ class GpuExchange:
 
         None where there is no room for them.
         """
-        widths = [[_wide(*kind) for kind in form.kinds] for form in forms]
+        widths = [[_wide(*flat) for flat in form.flats] for form in forms]
         small = self.memory("small", max(*map(sum, widths), _SMALL))
         if small is not None:
             at = 0
@@ -149,7 +149,7 @@ class GpuExchange:
         return [
             [
                 asarray(small.found(rank, count, dtype, at), copy=True)
-                for (dtype, count), at in zip(form.kinds, accumulate(theirs, initial=0))  # noqa: B905 - and the end
+                for (dtype, count), at in zip(form.flats, accumulate(theirs, initial=0))  # noqa: B905 - and the end
             ]
             for rank, (form, theirs) in enumerate(zip(forms, widths, strict=True))
         ]

@@ -19,38 +19,39 @@ from phlox_tensor import DTYPES, Backend, DType, Tensor, concat, tree, zeros
 from phlox_tensor.groups import Group, all_gather_object
 
 _NUMBERS: Final = {int: np.int64, float: np.float64}
-_MOST: Final = 256  # forms that are known at a time: more come of constants that change each step
+_MOST: Final = 256  # forms that are kept: a constant that changes each step makes one each step
 
 
 class _Place(NamedTuple):
-    """Where the elements of a tensor are: in which flat one, from which on; and what it was."""
+    """Where a tensor lies: in which flat tensor (-1 if empty), at which offset; shape and dtype."""
 
-    kind: int
-    low: int
+    flat: int
+    offset: int
     shape: tuple[int, ...]
     dtype: DType
 
 
 def _packed(leaves: Sequence[Any]) -> list[tuple[list[int], Tensor[Any]]]:
-    """Tensors among leaves, those of a device and element type as one: places, flat."""
-    kinds: dict[Any, list[int]] = {}
+    """Join tensors of the same device and dtype: their indices among leaves, one flat tensor."""
+    groups: dict[Any, list[int]] = {}
     for place, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor):
-            kinds.setdefault((leaf.device.base, leaf.dtype), []).append(place)
+            groups.setdefault((leaf.device.base, leaf.dtype), []).append(place)
     found = []
-    for (device, _), places in kinds.items():
+    for (device, _), places in groups.items():
         tensors = [leaves[place].detach().to_device(device).reshape(-1) for place in places]
         found.append((places, concat(tensors)))
     return found
 
 
 def marked(values: Any) -> tuple[Any, list[Tensor[Any]]]:
-    """Return a tree with texts for its tensors, and these in one tensor for each element type."""
+    """Return a tree with a text in place of each tensor, and the flat tensors that hold them."""
     leaves, structure = tree.flatten(values)
+    assert not any(isinstance(x, str) for x in leaves), "a form would take it for a tensor"
     flats = _packed([x if isinstance(x, Tensor) and x.size else None for x in leaves])
-    kinds = {place: number for number, (places, _) in enumerate(flats) for place in places}
+    flat_of = {place: number for number, (places, _) in enumerate(flats) for place in places}
     told = [
-        " ".join(map(str, (kinds.get(place, -1), x.dtype.name, *x.shape)))
+        " ".join(map(str, (flat_of.get(place, -1), x.dtype.name, *x.shape)))
         if isinstance(x, Tensor)
         else x
         for place, x in enumerate(leaves)
@@ -60,35 +61,40 @@ def marked(values: Any) -> tuple[Any, list[Tensor[Any]]]:
 
 @final
 class Form:
-    """What the small values of a rank look like: all but their numbers."""
+    """What the small values of a rank look like: all but their numbers.
+
+    Attributes:
+        flats: dtype and size of each flat tensor.
+        numbers: the types of the numbers, as they travel.
+    """
 
     def __init__(self, structure: Any, marks: list[Any]) -> None:
-        """Take a tree apart: of its leaves the types of numbers, texts for tensors, constants."""
+        """Take a structure and its marks: types of numbers, texts of tensors, and constants."""
         self.structure, self.marks = structure, marks
         self.data: Final = pickle.dumps(structure.rebuild(marks), protocol=5)
         self.digest: Final = int.from_bytes(blake2b(self.data, digest_size=8).digest(), "little")
-        kinds: dict[int, tuple[DType, int]] = {}
+        flats: dict[int, tuple[DType, int]] = {}
         self._leaves: list[Any] = []
         for mark in marks:
             if not isinstance(mark, str):
                 self._leaves.append(mark)
                 continue
             number, name, *sizes = mark.split()
-            kind, dtype, shape = int(number), DTYPES[name], tuple(map(int, sizes))
-            _, low = kinds.get(kind, (dtype, 0))
-            self._leaves.append(_Place(kind, low, shape, dtype))
-            kinds[kind] = dtype, low + prod(shape)
-        kinds.pop(-1, None)  # what is empty
-        self.kinds: Final = [kinds[number] for number in range(len(kinds))]
+            flat, dtype, shape = int(number), DTYPES[name], tuple(map(int, sizes))
+            _, offset = flats.get(flat, (dtype, 0))
+            self._leaves.append(_Place(flat, offset, shape, dtype))
+            flats[flat] = dtype, offset + prod(shape)
+        flats.pop(-1, None)  # of empty tensors
+        self.flats: Final = [flats[number] for number in range(len(flats))]
         self.numbers: Final = [_NUMBERS[mark] for mark in marks if _is_number(mark)]
 
     def nbytes(self, *, tensors: bool) -> int:
         """How many bytes travel, with those of tensors or without."""
-        own = sum(dtype.numpy.itemsize * count for dtype, count in self.kinds) if tensors else 0
+        own = sum(dtype.numpy.itemsize * count for dtype, count in self.flats) if tensors else 0
         return 8 * len(self.numbers) + own
 
     def value(self, flats: Sequence[Any], numbers: Sequence[Any], device: Backend) -> Any:
-        """Return the tree, of numbers and pieces of flat tensors; what is empty is on a device."""
+        """Return the tree, with slices of flat tensors; empty tensors are made on ``device``."""
         rest = iter(numbers)
         leaves = []
         for leaf in self._leaves:
@@ -100,10 +106,10 @@ class Form:
 
 
 def _cut(place: _Place, flats: Sequence[Any], device: Backend) -> Any:
-    kind, low, shape, dtype = place
-    if kind < 0:
+    flat, offset, shape, dtype = place
+    if flat < 0:
         return zeros(shape, dtype=dtype, device=device)
-    return flats[kind][low : low + prod(shape)].reshape(shape)
+    return flats[flat][offset : offset + prod(shape)].reshape(shape)
 
 
 def _form_of(data: bytes) -> Form:
@@ -138,7 +144,8 @@ class Forms:
     def note(self, own: Form) -> int:
         """Return the number by which the others know a form.
 
-        It covers how many are known: where a rank lost an exchange by an error, all tell again.
+        It depends on how many forms are known here. A rank that an error kept from an exchange
+        knows fewer, so that no note fits any longer, and all ranks send their forms again.
         """
         return own.digest ^ len(self._known)
 
@@ -168,10 +175,10 @@ def carried(
         group: the ranks.
         forms: the forms of all ranks.
         numbers: those of this rank.
-        arrays: one for each kind of its tensors; None where these travel elsewhere.
+        arrays: one for each flat tensor of its form; None where these travel elsewhere.
     """
     own = forms[group.rank]
-    pieces = [kind(x).tobytes() for kind, x in zip(own.numbers, numbers, strict=True)]
+    pieces = [stored(x).tobytes() for stored, x in zip(own.numbers, numbers, strict=True)]
     send = np.frombuffer(b"".join([*pieces, *(x.tobytes() for x in arrays or ())]), np.uint8)
     counts = [form.nbytes(tensors=arrays is not None) for form in forms]
     receive = np.empty(sum(counts), np.uint8)
@@ -185,9 +192,9 @@ def carried(
 def _read(form: Form, data: NDArray[Any], *, tensors: bool) -> tuple[list[Any], list[NDArray[Any]]]:
     low = 8 * len(form.numbers)
     words = data[:low].reshape(-1, 8)
-    numbers = [word.view(kind)[0].item() for word, kind in zip(words, form.numbers, strict=True)]
+    numbers = [word.view(own)[0].item() for word, own in zip(words, form.numbers, strict=True)]
     arrays = []
-    for dtype, count in form.kinds if tensors else ():
+    for dtype, count in form.flats if tensors else ():
         high = low + count * dtype.numpy.itemsize
         arrays.append(np.frombuffer(data[low:high].tobytes(), dtype.numpy))
         low = high

@@ -1,6 +1,6 @@
 """Kernels of matrix products.
 
-Tiles, thin operands, plain loops, and the sum over the parts of a split.
+Loaders and epilogues for the tiles of ``tile.py``, plain loops, and the sum of a split's parts.
 """
 
 from __future__ import annotations

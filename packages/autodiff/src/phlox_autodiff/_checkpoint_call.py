@@ -12,7 +12,7 @@ from phlox_tensor.arguments import require_callable
 from phlox_tensor.random import Generator, generator, use_generator
 
 from . import _backward
-from ._checkpoint import Memo
+from ._checkpoint_strategies import Memo
 from ._graph import (
     LEAF,
     Node,
@@ -25,7 +25,7 @@ from ._graph import (
     ports,
     primitive,
 )
-from ._lanes import Lanes, opened
+from ._lanes import Lanes, unwrapped
 from ._mode import Recording
 from ._part import refuse_retained
 from ._propose import PROPOSED
@@ -41,8 +41,8 @@ class _Call(NamedTuple):
         run: the function with its arguments.
         context: what contexts held, such as the device of a transform.
         random: seed and counter of the random numbers before.
-        after: and behind.
-        places: which leaves of the value are results of the step.
+        after: seed and counter after it.
+        places: which leaves of the value the step computes, by index.
         steps: the ops that were recorded, with their shapes and the numbers in them, as a hash.
     """
 
@@ -64,7 +64,7 @@ class _Call(NamedTuple):
         leaves = tree.leaves(self.context.copy().run(recorded))
         if numbers.state() != self.after:
             return None
-        return [opened(leaves[i]) if i < len(leaves) else None for i in self.places]
+        return [unwrapped(leaves[i]) if i < len(leaves) else None for i in self.places]
 
 
 @final
@@ -122,12 +122,12 @@ def _is_result(leaf: Any, device: Backend | None, first: int) -> bool:
     return node is not None and node.id > first and (device is None or leaf.device is device)
 
 
-def _with_lanes(result: Primitive, like: Tensor[Any]) -> Any:
-    """The opposite: a primitive in the place of the one in ``like``."""
+def _rewrapped(result: Primitive, like: Tensor[Any]) -> Any:
+    """Put a primitive into the ``vmap`` levels of ``like``: the inverse of ``unwrapped``."""
     if type(like.primitive) is not Lanes:
         return result
     assert like.device.inner is not None
-    inside = _with_lanes(result, Tensor(like.primitive.value, like.device.inner))
+    inside = _rewrapped(result, Tensor(like.primitive.value, like.device.inner))
     return Lanes(inside, mapped=like.primitive.mapped)
 
 
@@ -137,12 +137,12 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     Saves the memory of everything inside for the time of one more call. Arguments and value are
     what the function takes and gives: keywords, trees, modules; tensors that it closes over count
     as operands. Random numbers are the same in both runs; threads beside each other need generators
-    of their own (``use_generator``). A call that makes parameters, which is their first use, runs
-    twice, with the same random numbers. Derivatives of any order pass; of devices inside the one
-    that the value is on, the history is kept.
+    of their own (``use_generator``). A call that initializes parameters, at their first use, runs
+    twice, with the same random numbers. Derivatives of any order pass. Of nested devices the one
+    that the value is on keeps only the operands; those inside it keep their graph.
 
-    The ops of both runs, their shapes, numbers and operands are compared. What constant tensors
-    hold is not: a function that reads one which changed in between has the new one's derivative.
+    The ops of both runs, their shapes, numbers and operands are compared, the elements of constant
+    tensors are not: where they change in between, the gradient is that of the new ones.
 
     Raises:
         GradientError: from the backward pass, when the function takes other steps the second time;
@@ -193,7 +193,7 @@ def _first(plan: _Rerun, function: Callable[[], R]) -> tuple[R, bool]:
     random, first, context = generator().state(), next_id(), copy_context()
     output = function()
     leaves, structure = tree.flatten(output)
-    inner = [opened(leaf) for leaf in leaves]
+    inner = [unwrapped(leaf) for leaf in leaves]
     device = next((t.device for t in inner if _is_result(t, None, first)), None)
     if device is None:
         return output, False
@@ -204,13 +204,13 @@ def _first(plan: _Rerun, function: Callable[[], R]) -> tuple[R, bool]:
         return output, True
     call = _Call(function, context, random, generator().state(), places, steps)
     for i, result in zip(places, _as_one_step(plan, call, results, parents), strict=True):
-        leaves[i] = Tensor(_with_lanes(result, leaves[i]), leaves[i].device)
+        leaves[i] = Tensor(_rewrapped(result, leaves[i]), leaves[i].device)
     remade: R = structure.rebuild(leaves)
     return remade, False
 
 
 def _recorded(results: list[Node], first: int) -> tuple[tuple[Node, ...], int]:
-    """The nodes up to number ``first`` behind results and all leaves; and what lies before them."""
+    """Walk back from results to leaves and to nodes up to ``first``: these, a hash of the steps."""
     parents: dict[Node, None] = {}
     steps: list[Any] = []
     found, seen = [*results], set(results)

@@ -1,4 +1,4 @@
-"""Checkpointing: which results are kept for the backward pass, and which are computed again."""
+"""Strategies of checkpointing: which results a device keeps, and which it computes again."""
 
 from __future__ import annotations
 
