@@ -72,8 +72,8 @@ def arm(how: targets.Compiler) -> int:
         say(f"the kernels' tests on x86-64, emulated: {_OLDER_PROCESSOR}, without AVX-512")
         runner = f"{_OLDER_RUNNER} -cpu {_OLDER_PROCESSOR}"
         skips = [word for name in _OLDER_SKIPS for word in ("--skip", name)]
-        tests = (*_OLDER_TESTS, *skips)
-        worst = _test(_OLDER, runner, "", tests, {}, targets.Compiler({})) or worst
+        chosen = (*_OLDER_TESTS, *skips)
+        worst = _test(_OLDER, runner, "", chosen, {}, targets.Compiler({})) or worst
     return worst
 
 
