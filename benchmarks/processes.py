@@ -200,18 +200,18 @@ def _waited(group: Any, count: int) -> float:
     learner = train.Learner(model, optim.SgdConfig().init(), 1e-3, group=group, seed=0)
     left: list[float] = []
     parallel: Any = learner.parallel
-    plain = parallel.gathered, Buckets.found
+    plain = parallel.gathered, Buckets.summed
 
     def gathered(*args: Any) -> Any:
         left.append(-time.perf_counter())
         return plain[0](*args)
 
-    def found(*args: Any) -> Any:
+    def summed(*args: Any) -> Any:
         sums = plain[1](*args)
         left[-1] += time.perf_counter()
         return sums
 
-    parallel.gathered, patch = gathered, mock.patch.object(Buckets, "found", found)
+    parallel.gathered, patch = gathered, mock.patch.object(Buckets, "summed", summed)
     batch = {"x": np.ones((4, 8), np.float32)}
     with patch:
         for _ in range(_TURNS):

@@ -163,9 +163,9 @@ def _exchanged(learner: Any, device: px.Backend, group: Group, rounds: int) -> f
         begin = time.perf_counter()
         buckets = parallel.buckets(plan, group.size, "bench scaling")
         buckets.announce(nothing)
-        buckets.send_all(nothing.there, plan.rows(held))
+        buckets.send_all(nothing.present, plan.rows(held))
         parallel.gathered(nothing, buckets)
-        sums = buckets.found(nothing.there)
+        sums = buckets.summed(nothing.present)
         device.sync()
         del sums
         times.append(time.perf_counter() - begin)
