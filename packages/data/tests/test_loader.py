@@ -331,8 +331,10 @@ def test_a_loader_says_where_it_is() -> None:
 
 
 INTERRUPTED = """
-import _thread, threading, time
+import _thread, signal, threading, time
 import phlox_data as data
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore behind an "&"
 
 def slow(x):
     time.sleep(0.002)
