@@ -145,8 +145,8 @@ def test_it_ends_when_it_fails_too_often(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
-        ("os._exit(0)", "rank 1 went first, by no end of its script"),
-        ("os.kill(os.getpid(), 9)", "rank 1 went first, by no end of its script"),
+        ("os._exit(0)", "rank 1 was gone first: no end of its script"),
+        ("os.kill(os.getpid(), 9)", "rank 1 was gone first: no end of its script"),
         ("sys.exit(0)", "rank 1 ended, and rank 0 waits for it in an exchange"),
     ],
 )

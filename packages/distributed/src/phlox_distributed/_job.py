@@ -20,7 +20,7 @@ from ._watchdog import ASKS
 _TURN: Final = 0.05  # seconds between two looks
 _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank has failed
 _STACKS: Final = 2.0  # seconds in which all ranks print their stacks, once one has
-_ALONE: Final = 5.0  # seconds in which all who go on wait for one that has ended
+_ALONE: Final = 5.0  # seconds; a hang if all ranks that go on wait that long for one that has ended
 _LINES: Final = 30  # of the log of a rank that failed
 
 
@@ -34,14 +34,14 @@ class Job:
         """Start them."""
         self._logs, self._ranks = logs, ranks
         self._seen: set[int] = set()  # those of this machine
-        self._lost: int | None = None  # the first that neither ended nor failed, but is gone
+        self._lost: int | None = None  # the first that is gone: it neither ended nor failed
         self._alive = selectors.DefaultSelector()
-        self._inside: dict[Path, int] = {}  # exchanges that ranks are in, while one has ended
+        self._inside: dict[Path, int] = {}  # exchanges begun and ended: odd inside of one
         self._since = 0.0
         self._asked: set[int] = set()  # for their stacks
-        self.left = ""  # says which ranks wait for ranks that have ended
+        self.left = ""  # the text of a hang: which ranks wait for which that have ended
         logs.mkdir(parents=True, exist_ok=True)
-        _memory.remove(logs)  # of a job that was killed with its launcher
+        _memory.remove(logs)  # what a job left that was killed with its launcher
         for kind in ("pid", "failed", "stacks", "shm", "ended", "calls"):
             for old in logs.glob(f"rank-*.{kind}"):
                 old.unlink()
@@ -65,7 +65,7 @@ class Job:
         self._sweep()
         _memory.remove(self._logs)
         code = self._process.returncode
-        if code == 0 and self._lost is None:  # it began and went between two looks
+        if code == 0 and self._lost is None:  # it began and was gone between two looks
             self._lost = min(self._seen - set(self._marked("ended")), default=None)
         return code if code > 0 else int(code < 0 or self._lost is not None)
 
@@ -171,9 +171,9 @@ class Job:
                 yield f"rank {_number(path)}:\n{text.rstrip()}"
         if self.left:
             yield self.left
-            yield "hint: if group.rank == 0: only around what needs no other rank; no steps, no Run"
+            yield "hint: if group.rank == 0: print(loss)  # no step, collective or Run inside of it"
         elif self._lost is not None and not still and not any(self._logs.glob("rank-*.failed")):
-            yield f"rank {self._lost} went first, by no end of its script and no error of Python"
+            yield f"rank {self._lost} was gone first: no end of its script, no error of Python"
             yield "hint: it was killed, as by a system out of memory; or called os._exit; or MPI"
             yield "ended it, whose error is above or in its log"
         failed: dict[str, list[int]] = {}

@@ -24,7 +24,7 @@ SteppedAll: TypeAlias = tuple[list[Tensor[Float]], list[State]]
 class SimpleOptimizer(ABC):
     """The rule for one tensor; an author of an optimizer writes ``step`` and nothing else."""
 
-    # Of each class: whether first steps (True), or later ones, cannot be one kernel.
+    # Which steps of a class cannot be one kernel: True for first steps, False for later ones.
     _one_by_one: ClassVar[set[bool]]
 
     @abstractmethod
@@ -46,7 +46,7 @@ class SimpleOptimizer(ABC):
     def step_list(
         self, lr: float, tensors: Tensors, grads: Tensors, states: Sequence[State]
     ) -> SteppedAll:
-        """Return many tensors after a step, and their states, with the bits of ``step`` for each.
+        """Return many tensors after a step, and their states, bit by bit what ``step`` gives.
 
         By default, where ``step`` is elementwise ops and keeps nothing in the rule itself, large
         tensors are stepped by one kernel, for which it runs once, without data; else it runs for
@@ -56,9 +56,9 @@ class SimpleOptimizer(ABC):
             ShapeError: when a tensor after a step does not have the shape of the one before.
             WrongTypeError: when ``step`` gives no pair of a tensor and a state.
 
-        For rules that know a cheaper way for many tensors in one go. All are on one device. The
-        tensors, the gradients, and what the states have at one place are of one element type each;
-        the states have the same structure and equal numbers, and so must those that are returned.
+        Override it where many tensors have a cheaper way in one go. All are on one device. Tensors
+        have one element type, gradients too, and so has each leaf of the states. States have the
+        same structure and equal numbers, and so must those that are returned.
         """
         rows = list(zip(tensors, grads, states, strict=True))
         made = _by_one_kernel(self, lr, rows) if rows else None
@@ -71,7 +71,7 @@ class SimpleOptimizer(ABC):
         return [value for value, _ in pairs], [state for _, state in pairs]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let steps run in full precision, and ``step`` say what steps modules if given one."""
+        """Wrap ``step``: float32 for narrow parameters, and an error that helps for modules."""
         super().__init_subclass__(**options)
         cls._one_by_one = set()
         if "step" in vars(cls):
@@ -123,7 +123,7 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
     hide_refused([__init__])
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Belong to the config that is the type argument."""
+        """Take the config that is the type argument as the one of this rule."""
         super().__init_subclass__(**options)
         if (
             cls.__module__.partition(".")[0] == __name__.partition(".")[0]
@@ -156,7 +156,7 @@ def _by_one_kernel(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[An
         rule._one_by_one.add(first)
     after = _attributes(rule)
     if after.keys() != before.keys() or not all(map(is_, after.values(), before.values())):
-        vars(rule).clear()  # it counts its calls, or the like: each of them has to be made
+        vars(rule).clear()  # such as a count of its calls: one kernel for all would count one
         for name, value in before.items():
             object.__setattr__(rule, name, value)  # of a frozen dataclass too
         rule._one_by_one.add(first)

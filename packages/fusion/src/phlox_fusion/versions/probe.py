@@ -18,7 +18,8 @@ from ..trees.flat import flat, same_contents
 from ..trees.layout import NodePart, NumberPart
 from ..trees.static import NUMBERS, WIDE, is_wide
 
-# What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
+# Takes args, kwargs and a list; gives what the replay gives, or ``MISS`` where a key has to tell.
+# What has to be put back after an error goes into the list.
 Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
 
 
@@ -29,12 +30,12 @@ def probe_of(
     run: Replay | Join,
     kept: Kept | None,
 ) -> Probe:
-    """Return what replays arguments alike to these, by one look at each.
+    """Write a function that replays calls with arguments like these, after one look at each.
 
     Args:
         args: arguments that the replay takes, of which no tensor comes twice.
         outside: what the function reads besides them.
-        kept: whether a model that it steps may come again.
+        kept: what asks whether a model that it steps may come again; None without one.
     """
     given = (*args, *named.values())
     source = Source()
