@@ -133,6 +133,8 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(_attention, "_COOPERATIVE_BACKWARD", (TILE,))
     for make, played_by in PLAYED_BY.items():
         monkeypatch.setattr(_attention, make.__name__, played_by)
+    played_first = PLAYED_BY[cooperative_attention_source]
+    monkeypatch.setitem(_attention._SOURCES, CooperativeAttentionTile, played_first)
     yield
     gpu.device.plans.clear()
 
