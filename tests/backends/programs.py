@@ -23,6 +23,7 @@ from tests.backends.program import Program
 
 Shape = tuple[int, ...]
 MOST = 6  # the largest size of an axis
+_FILLS = (pt.float32, pt.int32, pt.bool_)  # of operands of another kind than the first
 
 
 # What is drawn for the operands behind the first, and for the attributes, by op or by class.
@@ -55,7 +56,8 @@ def elementwise(pick: Draw, program: Program, op: Op, at: int) -> Choice:
     value = program.values[at]
     others: list[Any] = []
     own = DTYPES[value.dtype.name]
-    choice = pick(st.sampled_from([pt.float32, pt.int32, pt.bool_]))
+    kinds = [KIND_SETS[each.kind] for each in op.signature.operands[1:]]
+    choice = pick(st.sampled_from([t for t in _FILLS if all(t.kind in kind for kind in kinds)]))
     for place, operand in enumerate(op.signature.operands[1:], 1):
         shape = _compatible(pick, value.shape)
         dtype = choice if op.signature.operands[0].kind != operand.kind else own
