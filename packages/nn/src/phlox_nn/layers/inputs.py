@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -75,7 +74,6 @@ def check_several(layer: object, x: Tensor[Any], examples: int | None = None) ->
         )
 
 
-@cache
 def has_kernel(device: Backend, op: Op) -> bool:
     """Whether an op is one kernel on the device; else its formula costs less op by op if small."""
     return device.base.entry(op.name) is not None
