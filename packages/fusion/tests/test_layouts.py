@@ -26,6 +26,25 @@ def test_layouts_are_one_object_where_they_are_alike() -> None:
     assert tree.leaves(first.build([pt.ones(2).primitive, 3.0]))[1:] == [3.0, "x"]
 
 
+def test_recorded_calls_take_arguments_apart_once() -> None:
+    class Pair:
+        def __init__(self, a: pt.Tensor, b: pt.Tensor) -> None:
+            self.parts = a, b
+
+    taken: list[Pair] = []
+
+    def flatten(pair: Pair) -> tuple[tuple[pt.Tensor, ...], None]:
+        taken.append(pair)
+        return pair.parts, None
+
+    tree.register(Pair, flatten, lambda parts, _: Pair(*parts), static=lambda rest: rest)
+    fast = compile(lambda pair: pair.parts[0] * pair.parts[1])
+    pair = Pair(pt.ones(2), pt.ones(2) * 3)
+    assert [fast(pair).tolist() for _ in range(3)] == [[3.0, 3.0]] * 3
+    assert [fast(Pair(*pair.parts)).tolist() for _ in range(2)] == [[3.0, 3.0]] * 2
+    assert len(taken) == 3  # three objects, of which two runs were recorded
+
+
 def test_layouts_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hash says where to look, and nothing more."""
     monkeypatch.setattr(_layout, "_hashable", lambda part: 0)

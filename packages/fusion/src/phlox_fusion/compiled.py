@@ -37,10 +37,11 @@ from .record.watch import first_change, without_changed
 from .replay.explain import explained
 from .replay.halves import Join
 from .replay.replay import MISS, replay_of, undo_all
+from .trees.flat import twice
 from .trees.plain import follow
-from .versions.form import Form, form_of
+from .versions.form import Arguments, Form, arguments_of
 from .versions.key import key_of
-from .versions.probe import probe_of, twice
+from .versions.probe import probe_of
 from .versions.version import SPOT, Version
 from .versions.versions import WARN_AT, Versions
 from .wrapped import bound_to, kept_by_name, refuse_unbound
@@ -152,8 +153,7 @@ class Compiled(Generic[P, R]):
         assert replay is not None
         self._versions.use(version)
         if self._mode == "check" and version.join is None:
-            trace = _trace.positioned(version.trace, _trace.order_of(given, kwargs))
-            return compared(self._called, given, kwargs, trace, replay, leaves)
+            return compared(self._called, given, kwargs, version.trace, replay, leaves)
         undo: list[Any] = []
         try:
             if version.join is None:
@@ -233,7 +233,7 @@ class Compiled(Generic[P, R]):
             >>> [node.op.name for node in graph.nodes]
             ['multiply', 'sum']
         """
-        return _trace.run(self._called, (*self._bound, *args), kwargs).trace.graph
+        return self._run((*self._bound, *args), kwargs)[0].trace.graph
 
     def explain(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Run the function on these arguments, and say what a replay does and depends on.
@@ -248,9 +248,13 @@ class Compiled(Generic[P, R]):
             >>> print(compile(lambda x: (x * 2).sum()).explain(pt.ones(2)).splitlines()[2])
             ops: 2 to run, 0 left out since nobody needs them
         """
-        given = (*self._bound, *args)
-        form = form_of(given, kwargs)
-        return explained(_trace.run(self._called, given, kwargs).trace, form)
+        found, form = self._run((*self._bound, *args), kwargs)
+        return explained(found.trace, form)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Run, Form]:
+        """Run the function recorded, and keep nothing of it."""
+        given = arguments_of(args, kwargs, *key_of(args, kwargs))
+        return _trace.run(self._called, given), given.form
 
     def __repr__(self) -> str:
         module = self._module()
@@ -292,12 +296,13 @@ class Compiled(Generic[P, R]):
             known: the versions of the key, of which none could serve the call.
             to_record: those of them that are to be recorded again.
         """
-        form, outside = self._form_and_outside(key, args, kwargs, leaves, to_record)
+        given = arguments_of(args, kwargs, key, leaves)
+        outside = self._outside(given, args, kwargs, to_record)
         drawn = host_random_state(outside.generators)
         like = [*known, *to_record][-1:]
         pins = like[0].pins if like else frozenset({EVERY} if KINDS in outside.does else ())
         catches = REFUSED in outside.does
-        found = _trace.run(self._called, args, kwargs, pins, catches=catches)
+        found = _trace.run(self._called, given, pins, catches=catches)
         if host_random_state(outside.generators) != drawn:
             raise refused.RANDOM.of()
         name = first_change(outside.watches, own=True)
@@ -311,10 +316,10 @@ class Compiled(Generic[P, R]):
             if version is None:
                 # The run after one that filled a cache may differ from it once, no second time.
                 filled = filled and not differed
-                version = Version(lasting, found, form, filled_a_cache=filled)
+                version = Version(lasting, found, given.form, filled_a_cache=filled)
                 if found.joins:
-                    check, order = self._mode == "check", _trace.order_of(args, kwargs)
-                    version.join = Join(self._called, found, order, check=check)
+                    check = self._mode == "check"
+                    version.join = Join(self._called, found, given.order, check=check)
                 if self._versions.made == WARN_AT - 1:
                     why = self._versions.advice(key, version)
                     self._warn(f"{self!r} was recorded {WARN_AT} times: {why}")
@@ -351,24 +356,22 @@ class Compiled(Generic[P, R]):
             warn_thrown_away("compile", "model = step(model, batch)", stacklevel=4)
         return out
 
-    def _form_and_outside(
+    def _outside(
         self,
-        key: Any,
+        given: Arguments,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        leaves: list[Any],
         to_record: list[Version],
-    ) -> tuple[Form, Outside]:
-        """The form of arguments, and what the function reads besides, refused if too much."""
+    ) -> Outside:
+        """What the function reads besides its arguments, refused if too much."""
         for version in to_record:
             if version.replay is not None:  # it is what it was, and has been looked at
-                return version.form, version.outside
-        form = form_of(args, kwargs, key)
-        refuse_arrays(form)
-        outside = outside_of(self._called, form.values())
-        refuse_reached(leaves, outside.watches)
-        refuse_identical(outside.identities, (*args, *kwargs.values()), leaves)
-        return form, outside
+                return version.outside
+        refuse_arrays(given.layout)
+        outside = outside_of(self._called, given.layout)
+        refuse_reached(given.leaves, outside.watches)
+        refuse_identical(outside.identities, (*args, *kwargs.values()), given.leaves)
+        return outside
 
     def _alike(
         self, key: Any, found: Run, known: Sequence[Version], to_record: list[Version]
@@ -398,8 +401,7 @@ class Compiled(Generic[P, R]):
     ) -> None:
         """Make a replay of a version, whose second run agreed with the first."""
         if version.join is None:
-            placed = _trace.positioned(version.trace, _trace.order_of(args, kwargs))
-            version.replay, version.text = replay_of(placed)
+            version.replay, version.text = replay_of(version.trace)
         else:
             version.replay, version.text = version.join.ready()
         if self._mode != "check" and not MODES.entered and not twice(leaves):

@@ -11,18 +11,16 @@ from phlox_tensor import CompileError
 from phlox_tensor.capture import STATEFUL
 
 from .. import refused
-from ..trees.layout import StaticPart
-from ..versions.form import Form
+from ..trees.layout import Layout, StaticPart
 from .code import KINDS
 from .outside import Outside
 from .watch import Watch
 
 
-def refuse_arrays(form: Form) -> None:
+def refuse_arrays(given: Layout) -> None:
     """Refuse arrays that are no tensors: a replay would go on with what was in them."""
-    for part in (p for layout in form.values() for p in layout.parts if isinstance(p, StaticPart)):
-        if isinstance(part.value, np.ndarray):
-            array = part.value
+    for part in given.parts:
+        if isinstance(part, StaticPart) and isinstance(array := part.value, np.ndarray):
             got = f"an array of shape {array.shape} and type {array.dtype}"
             raise refused.ARRAY.of(got)
 

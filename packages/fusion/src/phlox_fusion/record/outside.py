@@ -67,7 +67,7 @@ class Outside(NamedTuple):
     does: frozenset[str]
 
 
-def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> Outside:
+def outside_of(function: Callable[..., Any], arguments: Layout | None = None) -> Outside:
     """Return what a function reads besides its arguments.
 
     From its closure, its globals and its defaults a walk goes into what stands there: containers,
@@ -81,7 +81,7 @@ def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -
     """
     walk = _Walk()
     walk.start(function)
-    for part in (part for layout in arguments for part in layout.parts):
+    for part in () if arguments is None else arguments.parts:
         if isinstance(part, StaticPart):
             walk.add(part.value, _argument(part.value))
         elif isinstance(part, StatePart | NodePart):

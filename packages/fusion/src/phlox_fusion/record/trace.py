@@ -24,8 +24,18 @@ from phlox_tensor.capture import (
 from phlox_tensor.no_operand import NoOperand
 
 from .. import refused
-from ..trees.layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
+from ..trees.layout import (
+    Layout,
+    NodePart,
+    StatePart,
+    StaticPart,
+    TensorPart,
+    flatten,
+    levels_of,
+    outermost,
+)
 from ..trees.plain import is_frozen
+from ..versions.form import Arguments
 from .caught import refusals
 from .cells import Inputs, Key, Owner, Pin, Shared, StartAgain
 from .steps import Step, steps_of
@@ -33,8 +43,6 @@ from .steps import Step, steps_of
 # Where an output comes from: a value of the graph, a number, an object that is given with its
 # state, or a plain number as it is.
 Ref = Value | Number | Owner | int | float
-# A tree taken apart.
-Flat = tuple[Layout, list[Any], list[Any]]
 _PLAIN = (bool, bytes, str, type(None), DType, Backend, type)
 
 
@@ -107,8 +115,7 @@ CarryBack = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
 
 def run(
     function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    given: Arguments,
     pins: frozenset[Pin] = frozenset(),
     *,
     catches: bool = False,
@@ -116,12 +123,14 @@ def run(
     """Run a function as it is, on other handles of its arguments, and note what it does.
 
     Args:
+        given: what it is called with.
         pins: which numbers it is known to use as what only plain values can be.
         catches: see ``Way``.
     """
-    layout, leaves, _ = flatten((args, kwargs))
-    _refuse_hidden(layout)
-    return runs(Way(function, layout, leaves, {}, catches=catches), pins)[0]
+    _refuse_hidden(given.layout)
+    way = Way(function, given.layout, given.leaves, {}, catches=catches)
+    found, _ = runs(way, pins)
+    return found._replace(trace=positioned(found.trace, given.order))
 
 
 class Way(NamedTuple):
@@ -153,7 +162,7 @@ def runs(way: Way, pins: frozenset[Pin]) -> tuple[Run, Any]:
 def _run(way: Way, inputs: Inputs) -> tuple[Run, Any]:
     layout, contents, then = way.layout, dict(way.contents), way.then
     opened: dict[Key, Place] = {}
-    contained: dict[Cell[Any], tuple[Any, Flat]] = {}
+    contained: dict[Cell[Any], tuple[Any, Layout, list[Any]]] = {}
     shared = Shared(contents)
 
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
@@ -162,13 +171,13 @@ def _run(way: Way, inputs: Inputs) -> tuple[Run, Any]:
         refs, given = _given(made, inputs, found.layout, found.leaves, key)
         opened[key] = Place(found.layout, refs)
         content = found.layout.build(given)
-        contained[cell] = content, flatten(content)
+        contained[cell] = content, found.layout, given
         return content
 
     made = Recording(open_cell, again=True)
     refs, given = _given(made, inputs, layout, way.leaves, None)
-    own_args, own_kwargs = layout.build(given)
-    own_flat = flatten((own_args, own_kwargs))
+    handles = [*map(outermost, layout.leaves, given)]
+    own_args, own_kwargs = layout.build_whole(handles)
     left, outcomes = dict[Key, Place](), dict[Cell[Any], Packed]()
     behind: Any = None
     with recorded(made):
@@ -183,7 +192,7 @@ def _run(way: Way, inputs: Inputs) -> tuple[Run, Any]:
             for cell, place, content in shared.left_by(made, take, back=then is not None):
                 left[inputs.key(cell)], outcomes[cell] = place, content
         made.raise_caught()
-        if _may_change(layout) and _changed((own_args, own_kwargs), own_flat):
+        if _may_change(layout) and _changed((own_args, own_kwargs), layout, given):
             raise changes("a container among the arguments")
         _refuse_changed(made, contained)
         result_layout, result_leaves, known = flatten(out, given=False)
@@ -202,7 +211,7 @@ def _run(way: Way, inputs: Inputs) -> tuple[Run, Any]:
         _refuse_dropped(made, graph)
         steps = steps_of(made, own_args, own_kwargs, out)
     trace = Trace(graph, refs, opened, left, result, kept, made.copied)
-    joins, same = _related(out, result_layout, known, own_flat[2])
+    joins, same = _related(out, result_layout, known, handles)
     gives = [*map(plain, result_leaves)]
     return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins, steps), behind
 
@@ -211,7 +220,7 @@ def _related(
     out: Any, layout: Layout, known: list[Any], given: list[Any]
 ) -> tuple[bool, dict[int, int]]:
     """Whether a result goes on with the history of arguments, and which ones are arguments."""
-    by_id = {id(p): place for place, p in enumerate(given) if p is not None}
+    by_id = {id(p): place for place, p in enumerate(given)}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
     # A tracked argument that is a result by itself; in a model it is as good as another leaf.
     hands_on = any(
@@ -241,10 +250,12 @@ def _refuse_dropped(made: Recording, graph: Graph) -> None:
             raise error
 
 
-def _refuse_changed(made: Recording, contained: dict[Cell[Any], tuple[Any, Flat]]) -> None:
+def _refuse_changed(
+    made: Recording, contained: Mapping[Cell[Any], tuple[Any, Layout, list[Any]]]
+) -> None:
     """Refuse a cell that holds something else than it did, and was not set."""
-    for cell, (content, before) in contained.items():
-        if cell not in made.outcomes and _changed(content, before):
+    for cell, before in contained.items():
+        if cell not in made.outcomes and _changed(*before):
             raise changes("the content of a cell", "cell.set([*old, x]), cell.set({**old, k: x})")
 
 
@@ -255,10 +266,10 @@ def _may_change(layout: Layout) -> bool:
     return len(open_ones) > 1 or layout.changing
 
 
-def _changed(tree: Any, before: Flat) -> bool:
+def _changed(tree: Any, layout: Layout, leaves: list[Any]) -> bool:
     """Whether a tree has come to hold something else than it did."""
-    layout, leaves, _ = flatten(tree)
-    return layout is not before[0] or not all(map(is_, before[1], leaves))
+    now, found, _ = flatten(tree)
+    return now is not layout or not all(map(is_, leaves, found))
 
 
 def changes(name: str, hint: str = "") -> CompileError:
@@ -282,23 +293,6 @@ def _pass_back(
     ahead = len(made.graph(()).nodes)
     given, found = then(made, own, out)
     return found, PassBack(ahead, tuple(given), _place(made, inputs, found, "a gradient"))
-
-
-def order_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
-    """For each leaf of each argument its place among the leaves of all, where none comes twice."""
-    by_tensor: dict[int, int] = {}
-    numbers = []
-    for place, primitive in enumerate(flatten((args, kwargs))[2]):
-        if primitive is None:
-            numbers.append(place)
-        else:
-            by_tensor[id(primitive)] = place
-    in_order = iter(numbers)
-    places: list[int] = []
-    for item in (*args, *kwargs.values()):
-        for primitive in flatten(item)[2]:
-            places.append(next(in_order) if primitive is None else by_tensor[id(primitive)])
-    return tuple(places)
 
 
 def positioned(trace: Trace, order: tuple[int, ...]) -> Trace:

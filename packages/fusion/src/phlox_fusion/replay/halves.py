@@ -105,7 +105,7 @@ class Join:
         self._function: Final = function
         self._check: Final = check
         self._order: Final = order
-        self._trace: Final = _trace.positioned(found.trace, order)
+        self._trace: Final = found.trace
         self._arguments: Final = found.arguments
         self._first: Final = tuple(
             order.index(place) for place in range(len(found.arguments.leaves))

@@ -12,6 +12,7 @@ from phlox_tensor import tree
 from phlox_tensor.capture import STATEFUL
 
 from .layout import Layout, NodePart, StatePart, flatten
+from .static import NUMBERS
 
 _CONTAINERS: Final = (deque, dict, list, tuple)
 
@@ -42,6 +43,12 @@ def flat(value: Any) -> tuple[Layout, Any, Contents]:
     elif isinstance(last, NodePart) and last.node.static is not None:
         remember(value, layout, leaves, contents)
     return layout, leaves, contents
+
+
+def twice(leaves: Sequence[Any]) -> bool:
+    """Whether a tensor is at two places; numbers that are one object count as two."""
+    held = [id(leaf) for leaf in leaves if type(leaf) not in NUMBERS]
+    return len({*held}) < len(held)
 
 
 def outer(value: Any) -> list[Any]:

@@ -226,6 +226,13 @@ _MAKE: Final[dict[Standing, Callable[[Backend], Callable[[Any], Any]]]] = {
 }
 
 
+def outermost(part: Part, leaf: Any) -> Any:
+    """The primitive of the outermost device for that of the base device; a number as it is."""
+    for device, standing in part.levels[-2::-1] if isinstance(part, TensorPart) else ():
+        leaf = _MAKE[standing](device)(leaf)
+    return leaf
+
+
 class _Open(NamedTuple):
     """On a stack of work: a node whose children come first."""
 
@@ -239,6 +246,7 @@ def flatten(
     """Take a tree apart.
 
     Args:
+        value: may have layouts in the place of what has been taken apart, whose leaves are known.
         where: names a place in which no tensor may have a history.
         given: it is no result, so that histories count that a pass has freed.
 
@@ -280,6 +288,9 @@ def flatten(
             parts.append(StatePart(cls, STATEFUL[cls].static(item)))
             leaves.append(item)
             known.append(item)
+        elif cls is Layout:
+            first = len(parts)
+            parts += [AgainPart(p.part + first) if type(p) is AgainPart else p for p in item.parts]
         else:
             _open(item, parts, work, seen)
     return _layout(parts), leaves, known

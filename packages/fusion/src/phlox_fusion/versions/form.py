@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..trees.flat import flat
+from ..trees.flat import flat, twice
 from ..trees.layout import (
     Layout,
     NodePart,
@@ -17,6 +17,7 @@ from ..trees.layout import (
     StaticPart,
     TensorPart,
     equal_parts,
+    flatten,
 )
 from ..trees.static import ALONE, same_static
 
@@ -24,18 +25,49 @@ Form = dict[str, Layout]
 """The layout of each argument, by what it is called."""
 
 
-def form_of(args: Sequence[Any], kwargs: dict[str, Any], key: Sequence[Any] = ()) -> Form:
-    """Return the form of arguments.
+class Arguments(NamedTuple):
+    """Arguments of a call, taken apart.
+
+    Attributes:
+        layout: of all of them, as ``(args, kwargs)``.
+        leaves: of all of them, where what stands at two places comes once.
+        order: for each leaf of each argument its place among these.
+    """
+
+    form: Form
+    layout: Layout
+    leaves: Sequence[Any]
+    order: tuple[int, ...]
+
+
+def arguments_of(
+    args: tuple[Any, ...], kwargs: dict[str, Any], key: Sequence[Any] | None, leaves: list[Any]
+) -> Arguments:
+    """Take arguments apart, of which most is known.
 
     Args:
-        key: theirs, if it is known: it has the layouts of all that is no leaf by itself.
+        key: has the layouts of all that is no leaf by itself; None in a transform.
+        leaves: of each argument, as ``key_of`` gives them.
     """
-    known = (part for part in key if type(part) is Layout)
+    known = (part for part in key or () if type(part) is Layout)
     named = {f"argument {place}": item for place, item in enumerate(args)} | kwargs
-    return {
+    form = {
         name: (None if type(item) in ALONE else next(known, None)) or flat(item)[0]
         for name, item in named.items()
     }
+    if key is not None and not twice(leaves):
+        each = iter(form.values())
+        whole = (*[next(each) for _ in args],), dict(zip(kwargs, each, strict=True))
+        return Arguments(form, flatten(whole)[0], leaves, (*range(len(leaves)),))
+    layout, found, known_by = flatten((args, kwargs))
+    by_tensor = {id(p): place for place, p in enumerate(known_by) if p is not None}
+    numbers = (place for place, p in enumerate(known_by) if p is None)
+    order = [
+        next(numbers) if p is None else by_tensor[id(p)]
+        for item in (*args, *kwargs.values())
+        for p in flatten(item)[2]
+    ]
+    return Arguments(form, layout, found, (*order,))
 
 
 def most_changed(forms: Sequence[Form]) -> str:

@@ -7,10 +7,9 @@ from typing import Any
 from phlox_tensor import Tensor
 from phlox_tensor.capture import ambient
 
-from ..trees.flat import flat
+from ..trees.flat import flat, twice
 from ..trees.layout import flatten
 from ..trees.static import NUMBERS, WIDE, is_wide
-from .probe import twice
 
 
 def key_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:

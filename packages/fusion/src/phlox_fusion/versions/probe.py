@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from phlox_tensor import Backend, Tensor
@@ -14,7 +14,7 @@ from ..record.watch import write
 from ..replay.halves import Join
 from ..replay.replay import MISS, Replay
 from ..source import Source
-from ..trees.flat import flat, same_contents
+from ..trees.flat import flat, same_contents, twice
 from ..trees.layout import NodePart, NumberPart
 from ..trees.static import NUMBERS, WIDE, is_wide
 
@@ -73,12 +73,6 @@ def probe_of(
     else:
         source.line(f"return {source.held(run, 'replay')}({found}, undo)")
     return source.function("probe", "given, kwargs, undo")
-
-
-def twice(leaves: Sequence[Any]) -> bool:
-    """Whether a tensor is at two places; numbers that are one object count as two."""
-    held = [id(leaf) for leaf in leaves if type(leaf) not in NUMBERS]
-    return len({*held}) < len(held)
 
 
 def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
