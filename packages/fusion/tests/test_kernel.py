@@ -209,13 +209,13 @@ def test_forms_of_calls_are_not_kept_without_end() -> None:
     ((_, base),) = asks._kept[0].formula._ops.values()
     assert len(base._versions) == 2
     ((_, base),) = exact._kept[0].formula._ops.values()
-    assert 0 < len(base._versions) <= _formula._MOST_KEPT < 300
+    assert 0 < len(base._versions) <= _formula.MOST_KEPT < 300
     named = kernel(lambda x, name: x * len(name))
     for size in range(300):
         assert named(x, "a" * size).item() == size
     formula = named._kept[0].formula
-    assert 0 < len(formula._ops) <= _formula._MOST_KEPT
-    assert 0 < len(formula._entries) <= _formula._MOST_KEPT
+    assert 0 < len(formula._ops) <= _formula.MOST_KEPT
+    assert 0 < len(formula._entries) <= _formula.MOST_KEPT
 
 
 def test_a_float_beside_integers_is_told_to_make_floats_of_them() -> None:

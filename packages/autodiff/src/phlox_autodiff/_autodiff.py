@@ -148,8 +148,11 @@ class Autodiff(Decorator):
         self, op: Op, attributes: tuple[Any, ...], first: Any, /, *others: Any
     ) -> tuple[Any, ...] | None:
         """What decides whether a call passes its checks; None if it has to be checked always."""
-        if not others and type(first) is Primitive:
-            return self._inner.key_of(op, attributes, first.value)
+        if type(first) is Primitive:  # the usual forms, without a loop
+            if not others:
+                return self._inner.key_of(op, attributes, first.value)
+            if len(others) == 1 and type(others[0]) is Primitive:
+                return self._inner.key_of(op, attributes, first.value, others[0].value)
         return self._inner.key_of(op, attributes, *map(_value, (first, *others)))
 
     def dtype_of(self, primitive: Any, /) -> DType:

@@ -15,6 +15,7 @@ from ._device.program import SequenceRun as SequenceRun
 from ._errors.foreign import is_ours as is_ours
 from ._op.declaration import registry_mark as registry_mark
 from ._op.expansion import expansion as expansion
+from ._programs.expanded import expanded as expanded
 from ._programs.foreach import run_together as run_together
 from ._programs.formula import Direct as Direct
 from ._programs.formula import ElementFormula as ElementFormula

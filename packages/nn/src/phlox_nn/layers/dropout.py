@@ -11,7 +11,6 @@ from phlox_tensor.ops.binary import masked_scale
 from phlox_tensor.random import bernoulli, normal
 
 from ..module.layer import Stateless
-from .inputs import has_kernel
 
 # Where ``selu`` ends: minus its scale times its alpha.
 _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
@@ -20,10 +19,7 @@ _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
 def drop(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """Zero elements with probability ``prob``, by a broadcast mask of ``shape``; scale others."""
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
-    scale = 1.0 if prob == 1.0 else 1.0 / (1.0 - prob)
-    if has_kernel(x.device, masked_scale):
-        return masked_scale(keep, x, scale)
-    return where(keep, x * scale, 0.0)
+    return masked_scale.or_formula(keep, x, 1.0 if prob == 1.0 else 1.0 / (1.0 - prob))
 
 
 def drop_alpha(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:

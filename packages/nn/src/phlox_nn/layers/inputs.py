@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from phlox_tensor import Backend, DTypeError, KindError, Op, ShapeError, Tensor
+from phlox_tensor import DTypeError, KindError, ShapeError, Tensor
 
 from ..param.param import Param
 
@@ -72,8 +72,3 @@ def check_several(layer: object, x: Tensor[Any], examples: int | None = None) ->
             if examples is None
             else None,
         )
-
-
-def has_kernel(device: Backend, op: Op) -> bool:
-    """Whether an op is one kernel on the device; else its formula costs less op by op if small."""
-    return device.base.entry(op.name) is not None

@@ -27,7 +27,7 @@ from ..module.layer import Layer, LayerConfig
 from ..module.updates import propose
 from ..param.param import Param
 from .affine import affine, flat_rows, flat_value, row_shape
-from .inputs import check_dtype, check_several, has_kernel
+from .inputs import check_dtype, check_several
 
 
 class BatchNormConfig(LayerConfig["BatchNorm"]):
@@ -165,9 +165,7 @@ def _moved(
     running: Param, batch: Tensor[Float], share: float | Tensor[Float], factor: float = 1.0
 ) -> Tensor[Float]:
     old, new = running.value.detach(), batch.detach()
-    if isinstance(share, Tensor) or not has_kernel(old.device, moving_average):
-        return (old * (1.0 - share) + new * (factor * share)).astype(old.dtype)
-    return moving_average(old, new, share, factor).astype(old.dtype)
+    return moving_average.or_formula(old, new, share, factor).astype(old.dtype)
 
 
 class LayerNormConfig(LayerConfig["LayerNorm"]):

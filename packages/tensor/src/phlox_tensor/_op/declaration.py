@@ -166,6 +166,16 @@ class Op:
         """Apply the op to tensors, then attributes, by position or name."""
         return _apply[0](self, args, kwargs)
 
+    def or_formula(self, x: Any, *rest: Any) -> Any:
+        """Apply the op where the device has an entry for it, else its formula without checks.
+
+        A formula of a few small ops costs less by itself than as one call.
+        """
+        formula = self.expand
+        if formula is None or x.device.base.entry(self.name) is not None:
+            return self(x, *rest)
+        return formula(x, *rest)
+
     def infer(self, *args: Any, device: Any = None, **kwargs: Any) -> Any:
         """Return what a call would give, as a Spec or a tuple of them, without running anything.
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, final
 
 from .._call.dispatch import wrap
 from .._call.operands import device_of, lift
-from .._device.backend import Backend, expanded_as
+from .._device.backend import Backend
 from .._device.program import Instr, Kernel, Program
 from .._device.table import Entry, Table
 from .._errors.classes import CompileError, Rejected
@@ -30,7 +30,7 @@ from .tracing import Sketch, Sketched, sketched
 
 # How a call looks: an element type for each tensor, a type for each number, else the value.
 Form = tuple[Any, ...]
-_MOST_KEPT: Final = 256  # forms of a formula; numbers that it asks about have one for each answer
+MOST_KEPT: Final = 256  # forms of a formula; numbers that it asks about have one for each answer
 
 
 @final
@@ -51,7 +51,7 @@ class ElementFormula:
         self.name: Final = name
         self.function: Final = function
         self._strict = strict
-        self._ops: dict[tuple[Backend, Form], tuple[Op, _Base]] = {}
+        self._ops: dict[tuple[Backend, Form], tuple[Op, BaseEntry]] = {}
         self._entries: dict[tuple[Backend, Form], tuple[Table, Entry]] = {}
 
     def __call__(self, *args: Any) -> Tensor[Any]:
@@ -136,13 +136,13 @@ class ElementFormula:
         base = device.base
         known = self._ops.get((base, form))
         if known is None:
-            if len(self._ops) >= _MOST_KEPT:
+            if len(self._ops) >= MOST_KEPT:
                 self._ops.clear()
             op = self._op(base, form, given)
-            known = self._ops[base, form] = op, _Base(self, op, base, form, strict=self._strict)
+            known = self._ops[base, form] = op, BaseEntry(self, op, base, form, strict=self._strict)
         entry = device.unlisted(*known)
         table = device.ops
-        if len(self._entries) >= _MOST_KEPT:
+        if len(self._entries) >= MOST_KEPT:
             self._entries.clear()
         self._entries[device, form] = table, entry
         return table, entry
@@ -262,59 +262,17 @@ def _require_all(name: str, tensors: Sequence[int], found: Sketched) -> None:
         )
 
 
-def _filling(entry: Entry, device: Backend, dtype: DType, count: int) -> Entry:
-    """An entry of tensors that takes numbers for some of its operands."""
-
-    def run(*args: Any) -> Any:
-        full = device.ops.full
-        given = [full((), x, dtype) if type(x) in (float, int) else x for x in args[:count]]
-        return entry(*given, *args[count:])
-
-    return run
-
-
-def expanded(op: Op, device: Backend) -> Entry:
-    """Return the expansion of an op of elements as an entry: one kernel, else its ops."""
-    one_by_one = expansion(op, device)
-    assert op.expand is not None
-    formula = ElementFormula(op.name, op.expand, strict=False)
-    count = len(op.signature.operands)
-    known: dict[Form, Entry] = {}
-
-    def run(*args: Any) -> Any:
-        if RECORDINGS.count and recording() is not None:
-            return one_by_one(*args)  # the ops join what stands around them
-        form: list[Any] = []
-        for place, item in enumerate(args):
-            cls = type(item)
-            if cls is float or cls is int:
-                form.append(cls)
-            elif cls is bool or item is None:
-                form.append((cls, item))
-            elif place < count:
-                form.append(device.dtype_of(item))
-            else:
-                return one_by_one(*args)
-        key = tuple(form)
-        entry = known.get(key)
-        if entry is None:
-            types = {item for item in key[:count] if item is not float and item is not int}
-            entry = one_by_one
-            if all(isinstance(item, DType) for item in types):
-                if float not in key[:count] and int not in key[:count]:
-                    entry = _Base(formula, op, device, key, strict=False)
-                elif len(types) == 1 and (dtype := next(iter(types))).kind == "Float":
-                    entry = _filling(run, device, dtype, count)
-            known[key] = entry
-        return entry(*args)
-
-    return run
-
-
-expanded_as.append(expanded)
 PART_AS.append(partial(ElementFormula, strict=False))
 
 # Running on a base device
+
+
+class Bound(NamedTuple):
+    """A kernel, which operands it takes, and the numbers that it takes after them."""
+
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    given: tuple[Any, ...]
 
 
 class _Version(NamedTuple):
@@ -336,7 +294,7 @@ class _Version(NamedTuple):
 
 
 @final
-class _Base:
+class BaseEntry:
     """The entry of a formula on a base device."""
 
     def __init__(
@@ -352,23 +310,30 @@ class _Base:
         self._dtypes = [item for item in form if isinstance(item, DType)]
         self._statics = [item for item in form if not isinstance(item, DType)]
         self._versions: list[_Version] = []
-        self._only: _Version | None = None  # one for all calls: it takes no numbers
+        self._settled = False  # ``_only`` holds for all calls: it takes no numbers
+        self._only: Bound | None = None
 
     def __call__(self, *args: Any) -> Any:
         if RECORDINGS.count and recording() is not None:
             return self._one_by_one(*args)  # the ops join what stands around them
-        version = self._only
-        if version is not None:
-            given = version.given
-        else:
-            version, values = self._version(list(map(plain, args[self._count :])))
-            given = tuple([values[n.place] if type(n) is Number else n for n in version.given])
-        if version.kernel is None:
+        found = self._only if self._settled else self.bound(args[self._count :])
+        if found is None:
             return self._one_by_one(*args)
         try:
-            return version.kernel(*[args[place] for place in version.inputs], *given)[0]
+            return found.kernel(*[args[place] for place in found.inputs], *found.given)[0]
         except Rejected:
             return self._one_by_one(*args)
+
+    def bound(self, numbers: Sequence[Any]) -> Bound | None:
+        """The kernel for these numbers; None where the ops run one by one."""
+        version, values = self._version(list(map(plain, numbers)))
+        found = None
+        if version.kernel is not None:
+            given = tuple([values[n.place] if type(n) is Number else n for n in version.given])
+            found = Bound(version.kernel, version.inputs, given)
+        if not version.numbers:
+            self._only, self._settled = found, True
+        return found
 
     def only_kernel(self) -> _Version | None:
         """What runs for all numbers; None where they decide."""
@@ -377,7 +342,7 @@ class _Base:
 
     def _version(self, numbers: list[Any]) -> tuple[_Version, list[Any]]:
         """What runs for these numbers, and what it computes of them."""
-        dynamic = [n for n, form in zip(numbers, self._statics, strict=True) if _moves(form)]
+        dynamic = [n for n, form in zip(numbers, self._statics, strict=True) if moves(form)]
         for version in self._versions:
             try:
                 values = _computed(version.numbers, dynamic)
@@ -389,11 +354,9 @@ class _Base:
             except Exception:  # the function is asked what it does then
                 continue
         made = self._made(numbers)
-        if len(self._versions) >= _MOST_KEPT:
+        if len(self._versions) >= MOST_KEPT:
             self._versions.clear()
         self._versions.append(made)
-        if not made.numbers:
-            self._only = made
         return made, _computed(made.numbers, dynamic)
 
     def _made(self, numbers: list[Any]) -> _Version:
@@ -445,7 +408,7 @@ class _Base:
         )
 
 
-def _moves(form: Any) -> bool:
+def moves(form: Any) -> bool:
     """Whether an argument is a number that may be another at each call."""
     return form is int or form is float
 

@@ -227,7 +227,7 @@ logical_xor = elementwise(
     doc="``x·scale`` where ``keep`` is True, 0 elsewhere: what dropout does.",
 )
 def masked_scale(keep: Tensor[Any], x: Tensor, scale: float) -> Tensor:
-    return where(keep, x * scale, 0.0)
+    return keep.where(x * scale, 0.0)
 
 
 maximum = elementwise(

@@ -256,8 +256,15 @@ def lgamma(x: Tensor) -> Tensor:
     return (pole | x.isinf()).where(inf, value)
 
 
-@elementwise.formula(
+def _moved(running: Tensor, batch: Tensor, share: Any, factor: float) -> Tensor:
+    return running * (1.0 - share) + batch * (factor * share)
+
+
+moving_average = elementwise(
+    "moving_average",
     "running: Float, batch: Float; share: float = 0.1, factor: float = 1.0 -> Float",
+    expand=_moved,
+    with_tensors=_moved,
     numpy=ref.moving_average,
     ulp=4,
     atol=8,
@@ -265,9 +272,6 @@ def lgamma(x: Tensor) -> Tensor:
     internal=True,
     doc="``running·(1 - share) + batch·factor·share``: how statistics of batches move.",
 )
-@widely
-def moving_average(running: Tensor, batch: Tensor, share: float, factor: float) -> Tensor:
-    return running * (1.0 - share) + batch * (factor * share)
 
 
 @elementwise.formula(
