@@ -10,6 +10,7 @@ from ._device.program import Instr as Instr
 from ._device.program import Kernel as Kernel
 from ._device.program import Program as Program
 from ._device.program import ProgramLimits as ProgramLimits
+from ._device.program import RowProduct as RowProduct
 from ._device.program import Run as Run
 from ._device.program import SequenceRun as SequenceRun
 from ._errors.foreign import is_ours as is_ours

@@ -27,7 +27,7 @@ from phlox_tensor import (
     uint32,
 )
 from phlox_tensor.arguments import explained
-from phlox_tensor.capture import Kernel, Program, ProgramLimits, Run, expansion
+from phlox_tensor.capture import Kernel, Program, ProgramLimits, RowProduct, Run, expansion
 
 from ._locks import lock
 
@@ -167,13 +167,25 @@ class Wgpu(Backend):
     @property
     def limits(self) -> ProgramLimits:  # type: ignore[override]
         """What one kernel may bind: what the adapter says. The longest formula of an op fits."""
-        return ProgramLimits(bindings=self.device.max_bindings, instrs=128, folds=True)
+        return ProgramLimits(
+            bindings=self.device.max_bindings,
+            instrs=128,
+            folds=True,
+            products=frozenset({"linear", "words_linear"}),
+            product_rows=4,
+        )
 
     def kernel(self, program: Program, /) -> Kernel | None:
         """Return what runs a program at once; None for ops and types that WGSL has no row for."""
         from ._programs import kernel  # noqa: PLC0415 - loads wgpu
 
         return kernel(self.device, program)
+
+    def row_product(self, product: RowProduct, formula: Kernel, /) -> Kernel | None:
+        """Return what runs products of few rows at once; None for words that have no kernel."""
+        from .products.rows import row_product  # noqa: PLC0415 - loads wgpu
+
+        return row_product(self.device, product, formula)
 
     def repeated(self, make: Callable[[], Run], /) -> Run:
         """Return what hands over the kernels that a function of ops ran, without the ops."""

@@ -11,6 +11,7 @@ from phlox_tensor.capture import (
     Lowered,
     Node,
     Number,
+    RowProduct,
     Run,
     SequenceRun,
     Value,
@@ -35,6 +36,21 @@ class Fused(NamedTuple):
 Step = Node | Fused
 
 
+class Products(NamedTuple):
+    """Products of few rows, with what is before and after them, in the place of their steps."""
+
+    steps: tuple[Step, ...]
+    product: RowProduct
+    args: tuple[Any, ...]
+    results: tuple[int, ...]
+    kernel: Kernel
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The values that it takes."""
+        return tuple(item.number for item in self.args if type(item) is Value)
+
+
 class Batch(NamedTuple):
     """Equal programs of which none takes what another one gives: one call of a kernel."""
 
@@ -42,7 +58,7 @@ class Batch(NamedTuple):
     over: Callable[[list[tuple[Any, ...]]], tuple[Any, ...]]
 
 
-Single = Step | Batch
+Single = Step | Batch | Products
 
 
 class DeviceReplay(NamedTuple):
@@ -72,7 +88,7 @@ def takes(step: PlanItem) -> Sequence[int]:
     """Return the values that a step takes."""
     if isinstance(step, Batch):
         return [value for each in step.each for value in takes(each)]
-    if isinstance(step, DeviceReplay | NativeRun):
+    if isinstance(step, DeviceReplay | NativeRun | Products):
         return step.inputs
     return step.lowered.inputs if isinstance(step, Fused) else values_of(step)
 

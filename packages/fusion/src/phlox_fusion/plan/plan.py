@@ -97,13 +97,15 @@ def _fused(cluster: Cluster, nodes: Sequence[Node], specs: Sequence[Spec]) -> Fu
     return None if kernel is None else Fused(own, parts, kernel)
 
 
-def together(steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]) -> tuple[Single, ...]:
+def together(
+    steps: Sequence[Single], specs: Sequence[Spec], wanted: set[int]
+) -> tuple[Single, ...]:
     """Return steps with equal programs that follow each other as one, where no more is held.
 
     A kernel that takes several calls at once has ``over``: it gets a list of their arguments, and
     gives the results of all. So the rule of an optimizer is one call over all parameters.
     """
-    runs: list[list[Step]] = []
+    runs: list[list[Single]] = []
     for step in steps:
         if runs and _goes_on(runs[-1], step):
             runs[-1].append(step)
@@ -120,7 +122,7 @@ def together(steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]) -> 
     return tuple(itertools.chain(*runs))
 
 
-def _goes_on(run: Sequence[Step], step: Step) -> bool:
+def _goes_on(run: Sequence[Single], step: Single) -> bool:
     first = run[0]
     if not isinstance(first, Fused) or not isinstance(step, Fused):
         return False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from phlox_tensor.capture import Number, Value, written
+from phlox_tensor.capture import Node, Number, Value, written
 
-from ..plan.items import Batch, DeviceReplay, Fused, NativeRun, PlanItem
+from ..plan.items import Batch, DeviceReplay, Fused, NativeRun, PlanItem, Products
 from ..record.trace import Trace, has_history
 from ..trees.layout import NumberPart, TensorPart
 from ..versions.form import Form, ids_in
@@ -62,6 +62,8 @@ def _steps(found: Schedule, count: int) -> list[str]:
     for step in found.steps:
         if isinstance(step, Batch):
             lines.append(f"{_program(step.each[0])}; {len(step.each)} of them are one call")
+        elif isinstance(step, Products):
+            lines.append(_products(step))
         elif isinstance(step, Fused):
             lines.append(_program(step))
     alone = Counter((node.op.name, why) for node, why in plan.alone)
@@ -87,6 +89,14 @@ def _program(step: Fused) -> str:
         f"  program of {len(step.nodes)}: {names}; {_count(len(program.inputs), 'input')}, "
         f"{_count(len(program.outputs), 'output')}, from {step.nodes[0].line}"
     )
+
+
+def _products(step: Products) -> str:
+    nodes: list[Node] = []
+    for one in step.steps:
+        nodes += one.nodes if isinstance(one, Fused) else (one,)
+    names = ", ".join(node.op.name for node in nodes)
+    return f"  products of few rows in one kernel: {names}, from {nodes[0].line}"
 
 
 def _count(number: int, word: str) -> str:

@@ -9,6 +9,7 @@ from phlox_tensor.capture import Formula, Graph, Node, Number, Value, filled, sa
 
 from ..plan.items import PlanItem, Single
 from ..plan.plan import Plan, planned, together
+from ..plan.products import with_products
 from ..record.cells import CellOf, Key, packed
 from ..record.trace import Place, Ref, Trace
 from ..source import Source
@@ -49,7 +50,7 @@ def scheduled(graph: Graph, owned: frozenset[int] = frozenset()) -> Schedule:
     nodes, constants = folded(graph)
     wanted = set(graph.outputs)
     plan = planned(nodes, graph.specs, wanted, owned)
-    steps = together(plan.steps, graph.specs, wanted)
+    steps = together(with_products(plan.steps, graph.specs, wanted), graph.specs, wanted)
     kept = wanted | constants.keys()
     return Schedule(constants, plan, steps, lines_of(steps, graph.specs, kept, constants), kept)
 

@@ -17,6 +17,7 @@ from ..plan.items import (
     Fused,
     NativeRun,
     PlanItem,
+    Products,
     Single,
     gives,
     last_uses,
@@ -79,7 +80,7 @@ def _text(source: Source, step: Single | DeviceReplay, constants: Mapping[int, A
     elif isinstance(step, Batch):
         given = (_Calls(each.args for each in step.each),)
         entry, several = source.constant(step.over, "kernel"), True
-    elif isinstance(step, Fused):
+    elif isinstance(step, Fused | Products):
         given = step.args
         entry, several = source.constant(step.kernel, "kernel"), True
     else:
@@ -161,6 +162,8 @@ def _function(
 def _device(step: Single) -> Backend:
     if isinstance(step, Batch):
         return _device(step.each[0])
+    if isinstance(step, Products):
+        return _device(step.steps[0])
     return step.nodes[0].device if isinstance(step, Fused) else step.device
 
 
@@ -239,7 +242,7 @@ def _called(step: Single) -> tuple[Any, tuple[tuple[Any, ...], ...]]:
     """What runs a step, and the arguments of each call of it."""
     if isinstance(step, Batch):
         return step.each[0].kernel, tuple(one.args for one in step.each)
-    if isinstance(step, Fused):
+    if isinstance(step, Fused | Products):
         return step.kernel, (step.args,)
     return step.entry, ((*step.operands, *step.attributes),)
 

@@ -18,7 +18,7 @@ from .._op.expansion import expansion
 from .._values.dtype import DType
 from .._values.tensor import Tensor
 from .key import exact
-from .program import CallSequence, Kernel, Program, ProgramLimits, Run, SequenceRun
+from .program import CallSequence, Kernel, Program, ProgramLimits, RowProduct, Run, SequenceRun
 from .shared import SharedMemory
 from .table import Entry, Table
 
@@ -344,6 +344,13 @@ class Backend(metaclass=_Interned):
 
         Called for programs within ``limits``, those of one instruction first: they tell which ops
         and element types there are kernels for.
+        """
+        return None
+
+    def row_product(self, product: RowProduct, formula: Kernel, /) -> Kernel | None:
+        """Return what does products of few rows at once; None: they run one by one.
+
+        Results may differ in the last bits from those of the formula, which runs the ops.
         """
         return None
 

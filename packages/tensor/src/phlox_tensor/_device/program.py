@@ -179,6 +179,33 @@ class Program(NamedTuple):
         return f"{letter}{value}"
 
 
+class RowProduct(NamedTuple):
+    """Products of the same few rows, with a norm before them and elementwise ops after them.
+
+    Its kernel takes the rows, the weight of the norm if there is one, the matrices, the inputs of
+    the program behind those that are the products, and its numbers.
+
+    Attributes:
+        op: what multiplies: an op of rows, a matrix and a bias, of which there is none.
+        attributes: those of the op.
+        matrices: how many there are.
+        epsilon: of the ``rms_norm`` before them; None without one.
+        last: what makes one result of all products, its first inputs; None where they are results.
+    """
+
+    op: str
+    attributes: tuple[Any, ...]
+    matrices: int
+    epsilon: float | None
+    last: Program | None
+
+    @property
+    def arrays(self) -> int:
+        """How many arrays the kernel takes."""
+        more = 0 if self.last is None else len(self.last.inputs) - self.matrices
+        return 1 + (self.epsilon is not None) + self.matrices + more
+
+
 class ProgramLimits(NamedTuple):
     """What one kernel of a backend may take.
 
@@ -196,6 +223,8 @@ class ProgramLimits(NamedTuple):
         finishes: activations that ``fused_linear`` does with the bits of the ops by themselves,
             and the op in front of each, which is ``linear``.
         finishes_from: bytes of a result from which that is faster.
+        products: the ops that multiply few rows, of which ``row_product`` makes kernels.
+        product_rows: how many rows that are at most.
     """
 
     bindings: int = 0
@@ -210,3 +239,5 @@ class ProgramLimits(NamedTuple):
     apart: frozenset[str] = frozenset()
     finishes: Mapping[str, str] = MappingProxyType({})
     finishes_from: int = 0
+    products: frozenset[str] = frozenset()
+    product_rows: int = 0

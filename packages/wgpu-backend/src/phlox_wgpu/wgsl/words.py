@@ -117,9 +117,15 @@ def _q6_k() -> str:
 FORMS: Final = {"Q4_0": _q4_0, "Q4_K": _q4_k, "Q6_K": _q6_k, "Q8_0": _q8_0}
 
 
-def _functions(form: str, words: str) -> str:
-    """``numbers(row, g, quarter)``: numbers of both halves of a group, and their scales."""
-    text = "struct Numbers { low: vec4<f32>, high: vec4<f32>, scale: vec2<f32> }\n"
+NUMBERS: Final = "struct Numbers { low: vec4<f32>, high: vec4<f32>, scale: vec2<f32> }\n"
+
+
+def functions(form: str, words: str, name: str = "") -> str:
+    """``numbers(row, g, quarter)``: numbers of both halves of a group, and their scales.
+
+    `name`: stands behind those of the functions.
+    """
+    text = ""
     if form == "Q6_K":
         text += """\
 fn word_at(byte: u32) -> u32 {
@@ -129,13 +135,15 @@ fn word_at(byte: u32) -> u32 {
 }
 """
     text += f"fn numbers(row: u32, g: u32, quarter: u32) -> Numbers {{\n{FORMS[form]()}}}\n"
+    for known in ("numbers(", "word_at("):
+        text = text.replace(known, f"{known[:-1]}{name}(")
     return text.replace("words[", f"{words}[")
 
 
 def dequantize(form: str, stored: str) -> Kernel:
     """Words to numbers; a thread for each quarter of a group."""
     body = f"""\
-{_functions(form, "in0")}{SIGNATURE.format(threads=THREADS)}\
+{NUMBERS}{functions(form, "in0")}{SIGNATURE.format(threads=THREADS)}\
   let i = linear_group(group, groups) * {THREADS}u + lane_index;
   if (i >= {SHARE}u * p.size) {{ return; }}
   let g = i / {SHARE}u;
@@ -175,7 +183,7 @@ def linear(form: str, stored: str, thickness: int, bias: bool) -> Kernel:
     more = " + f32(in2[p.bias_offset + i32(n) * p.bias_step])" if bias else ""
     body = f"""\
 var<workgroup> parts: array<f32, {thickness * ROWS * THREADS}>;
-{_functions(form, "in1")}{SIGNATURE.format(threads=THREADS)}\
+{NUMBERS}{functions(form, "in1")}{SIGNATURE.format(threads=THREADS)}\
   let id = linear_group(group, groups);
   if (id >= p.count) {{ return; }}
   let first = id * {ROWS}u;
