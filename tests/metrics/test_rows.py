@@ -171,7 +171,7 @@ def test_evaluate_takes_several_rows_of_one_kind() -> None:
     assert np.sum(found["confusion_matrix"]) == 20
     assert found["wer"] == 0
     assert found.better == {"loss": "lower", "f_beta": "higher", "wer": "lower"}
-    with pytest.raises(TypeError, match=r"said, which accuracy takes, is no tensor: got a list"):
+    with pytest.raises(TypeError, match=r"said, which accuracy takes, is no tensor: got list"):
         train.evaluate(model, step, batches, [train.Accuracy(takes=("said", "targets"))])
 
 

@@ -139,7 +139,7 @@ def test_edits_may_be_more_than_tokens() -> None:
 WRONG: list[tuple[str, Callable[[], Any]]] = [
     (r"\[WER\] texts do not pair: got 1 predictions, 2 targets",
      lambda: text.WER()(["a"], ["a", "b"])),
-    (r"\[BLEU\] predictions are no list of texts: got a str", lambda: text.BLEU()("a", ["a"])),
+    (r"\[BLEU\] predictions are no list of texts: got str", lambda: text.BLEU()("a", ["a"])),
     (r"\[ROUGE\] not texts: got \(1, 'a'\)", lambda: text.ROUGE()([1], ["a"])),
     (r"\[CER\] several targets for one text: got 2", lambda: text.CER()(["a"], [["a", "b"]])),
     (r"\[WER\] tokens are not \(texts, length\)", lambda: text.WER().tally(

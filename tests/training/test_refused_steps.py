@@ -84,16 +84,16 @@ def test_gradients_that_are_no_module_are_told_how_to_become_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (lambda m, g: (m, 0.1, g), "the learning rate is no number: got a Linear"),
+        (lambda m, g: (m, 0.1, g), "the learning rate is no number: got Linear"),
         (lambda m, g: ("0.1", m, g), "got '0.1'"),
         (lambda m, g: (float("nan"), m, g), "not finite: got nan"),
         (lambda m, g: (float("inf"), m, g), "not finite: got inf"),
         (lambda m, g: (-0.1, m, g), r"negative: got -0.1(.|\n)*\(-loss\).backward"),
-        (lambda m, g: (0.1, [m, m], g), r"no module: got a list(.|\n)*class Both\(nn.Module\)"),
-        (lambda m, g: (0.1, {"a": m}, g), r"no module: got a dict(.|\n)*class Both\(nn.Module\)"),
-        (lambda m, g: (0.1, g, m), "what is stepped is no module: got a Gradients"),
+        (lambda m, g: (0.1, [m, m], g), r"no module: got list(.|\n)*class Both\(nn.Module\)"),
+        (lambda m, g: (0.1, {"a": m}, g), r"no module: got dict(.|\n)*class Both\(nn.Module\)"),
+        (lambda m, g: (0.1, g, m), "what is stepped is no module: got Gradients"),
         (lambda m, g: (0.1, m, loss_of(m)), r"no gradients.*a loss(.|\n)*loss.backward\(\)"),
-        (lambda m, g: (0.1, m, None), "no gradients were given: got a NoneType"),
+        (lambda m, g: (0.1, m, None), "no gradients were given: got NoneType"),
         (lambda m, g: (0.1, m, {m.weight.id: np.ones((2, 2))}), "weight is no tensor.*ndarray"),
     ],
     ids=[
@@ -160,7 +160,7 @@ class _Triple(optim.SimpleOptimizer):
 
 
 @pytest.mark.parametrize(
-    ("rule", "got"), [(_Alone(), "a Tensor"), (_Triple(), r"\(Tensor, NoneType, NoneType\)")]
+    ("rule", "got"), [(_Alone(), "Tensor"), (_Triple(), r"\(Tensor, NoneType, NoneType\)")]
 )
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_rule_that_gives_no_pair_says_what_to_return(rule: Any, got: str, dtype: str) -> None:

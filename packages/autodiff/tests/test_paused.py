@@ -84,7 +84,7 @@ def test_errors_name_the_function_that_was_called() -> None:
         ("jvp", lambda: ad.jvp(anything, (x,), (x,))),
         ("vjp", lambda: ad.vjp(anything, x)),
     ):
-        with pytest.raises(pt.WrongTypeError, match=rf"\[{name}\] not a function: got a float"):
+        with pytest.raises(pt.WrongTypeError, match=rf"\[{name}\] not a function: got float"):
             call()
     with pytest.raises(pt.GradientError, match=r"\[hvp\] the vector has not a part for each"):
         ad.hvp(lambda x: x.sum(), (x,), (x, x))

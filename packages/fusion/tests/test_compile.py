@@ -322,7 +322,7 @@ def test_settings_and_what_is_wrapped_are_asked_for() -> None:
     with pytest.raises(pt.CompileError, match="no room for a version"):
         compile(versions=0)(doubled)
     nothing: Any = None
-    with pytest.raises(pt.WrongTypeError, match="not a function: got a NoneType"):
+    with pytest.raises(pt.WrongTypeError, match="not a function: got NoneType"):
         compile(nothing)
     for kind in (staticmethod, classmethod):
         with pytest.raises(pt.WrongTypeError, match=rf"@{kind.__name__} above @px\.compile"):

@@ -133,7 +133,7 @@ def test_training_is_true_or_false() -> None:
 
 def test_a_list_is_no_layer() -> None:
     layers: Any = [nn.Linear(2, 2), nn.Linear(2, 1)]
-    with pytest.raises(ArgumentError, match=r"got a list(.|\n)*nn.Sequential\(\*layers\)"):
+    with pytest.raises(ArgumentError, match=r"got list(.|\n)*nn.Sequential\(\*layers\)"):
         nn.Sequential(layers)
     assert len(nn.Sequential(*layers)) == 2
 

@@ -266,7 +266,7 @@ def test_exchanging_parameters_asks_for_ids_and_parameters_of_the_shape() -> Non
     with pytest.raises(ArgumentError, match="no id of a parameter"):
         model.with_params({"abc": weight})
     wrong: Any = pt.ones((2, 2))
-    with pytest.raises(ArgumentError, match="weight cannot become this: got a Tensor"):
+    with pytest.raises(ArgumentError, match="weight cannot become this: got Tensor"):
         model.with_params({weight.id: wrong})
     with pytest.raises(
         ArgumentError, match=r"got Param.*\[3\].*expected a Param of shape \(2, 2\)"

@@ -194,7 +194,7 @@ def test_what_is_no_share_is_refused(share: float) -> None:
 def test_a_config_that_is_called_says_to_make_the_layer_first(config: Any, text: str) -> None:
     with pytest.raises(WrongTypeError, match=text):
         config(pt.ones((1, 3)))
-    with pytest.raises(ArgumentError, match=r"not a layer: got a \w+Config(.|\n)*config\.init\(\)"):
+    with pytest.raises(ArgumentError, match=r"not a layer: got \w+Config(.|\n)*config\.init\(\)"):
         nn.Sequential(config)
 
 

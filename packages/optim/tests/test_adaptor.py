@@ -155,7 +155,7 @@ def test_a_record_of_something_else_is_refused(tree: Any, text: str) -> None:
 
 def test_a_switch_in_the_place_of_the_rate_is_refused() -> None:
     model = nn.Linear(2, 3)
-    with pytest.raises(pt.ArgumentError, match="no number: got a bool"):
+    with pytest.raises(pt.ArgumentError, match="no number: got bool"):
         optim.SgdConfig().init().step(True, model, grads_of(model))
 
 

@@ -341,7 +341,7 @@ def test_an_op_of_a_user_is_declared_anew_and_one_of_the_package_is_not() -> Non
 
 def test_a_formula_is_held_to_its_declaration() -> None:
     cases: dict[str, tuple[Any, Any, str]] = {
-        "gives_nothing": (lambda x: None, WrongTypeError, "something else: got a NoneType"),
+        "gives_nothing": (lambda x: None, WrongTypeError, "something else: got NoneType"),
         "gives_two": (lambda x: (x, x), WrongTypeError, "expected a tensor"),
         "gives_a_sum": (lambda x: x.sum(), ShapeError, r"another shape: got \(\), expected \(2,\)"),
         "gives_bools": (lambda x: x > 0, ArgumentError, "another element type: got bool"),

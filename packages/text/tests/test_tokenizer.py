@@ -144,7 +144,7 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path, monkeypatch: An
     with pytest.raises(TextError, match="is too large"):
         Tokenizer.load(tmp_path)
     wrong: Any = ["to", "be"]
-    with pytest.raises(WrongTypeError, match="not a text: got a list"):
+    with pytest.raises(WrongTypeError, match="not a text: got list"):
         MADE["bytes"].encode(wrong)
 
 

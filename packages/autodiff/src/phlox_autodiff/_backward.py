@@ -99,7 +99,7 @@ class Gradients(NoOperand):
             raise WrongTypeError(
                 "of",
                 "nothing that a gradient could belong to",
-                got=f"a {type(values).__name__} without tensors",
+                got=f"{type(values).__name__} without tensors",
                 expected="a model, a leaf, or a tree of them",
                 hint="grads.of(model)",
             )
@@ -265,7 +265,7 @@ def _unlike(sign: str, other: object) -> WrongTypeError:
     return WrongTypeError(
         sign,
         "gradients stand beside gradients here",
-        got=f"a {type(other).__name__}",
+        got=type(other).__name__,
         expected="what another backward() gave",
         hint=f"grads.map(lambda g: g {sign} 1.0)",
     )
@@ -279,7 +279,7 @@ def _require_number(sign: str, given: object) -> None:
     raise WrongTypeError(
         sign,
         "gradients are scaled by one number",
-        got=f"a {type(given).__name__}" + ("" if shape is None else f" of shape {shape}"),
+        got=type(given).__name__ + ("" if shape is None else f" of shape {shape}"),
         expected="a number, or a tensor of shape ()",
         hint=f"grads.map(lambda g: g {sign} x), where x fits each gradient",
     )

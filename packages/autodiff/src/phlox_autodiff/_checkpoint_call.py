@@ -170,7 +170,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
             raise WrongTypeError(
                 "checkpoint",
                 f"{plan.name} would do its work after its call, and keep all of it",
-                got=f"a {type(output).__name__}",
+                got=type(output).__name__,
                 expected="a function that gives tensors",
                 hint="list(...) around the generator, in the function",
             )

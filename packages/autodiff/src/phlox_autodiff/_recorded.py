@@ -185,7 +185,7 @@ def numbers(op: str, argnums: Any) -> tuple[int, ...]:
         raise WrongTypeError(
             op,
             "argnums says no places of arguments",
-            got=f"a {type(argnums).__name__}" if _is_argument(argnums) else repr(argnums),
+            got=type(argnums).__name__ if _is_argument(argnums) else repr(argnums),
             expected="an int, or a tuple of them",
             hint=f"px.{op}(f)(x)" if _is_argument(argnums) else own,
         )

@@ -51,7 +51,7 @@ class Mpi(NamedGroup):
             raise WrongTypeError(
                 "Mpi",
                 "not a communicator",
-                got=f"a {type(communicator).__name__}",
+                got=type(communicator).__name__,
                 expected="one of mpi4py",
                 hint="distributed.Mpi(MPI.COMM_WORLD)",
             )

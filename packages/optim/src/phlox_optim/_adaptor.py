@@ -456,7 +456,7 @@ def _told(strict: bool, own: OptimizerAdaptor, before: Param, after: Param | Non
 
 def _check(given: object, kind: type, hint: str) -> None:
     if not isinstance(given, kind):
-        got, expected = f"a {type(given).__name__}", f"a {kind.__name__}"
+        got, expected = type(given).__name__, kind.__name__
         what = "a part is of another type"
         raise WrongTypeError("optimizer", what, got=got, expected=expected, hint=hint)
 

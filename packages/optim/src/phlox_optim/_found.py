@@ -28,7 +28,7 @@ def check_rate(lr: object) -> None:
         raise ArgumentError(
             "step",
             "the learning rate is no number",
-            got=f"{lr!r}" if isinstance(lr, str) else f"a {type(lr).__name__}",
+            got=f"{lr!r}" if isinstance(lr, str) else type(lr).__name__,
             expected="a number, then the model, then its gradients",
             hint="optimizer.step(0.1, model, grads)",
         )
@@ -62,7 +62,7 @@ def check_module(module: object) -> None:
         raise ArgumentError(
             "step",
             "what is stepped is no module",
-            got=f"a {type(module).__name__}",
+            got=type(module).__name__,
             expected="a module",
             hint=_ONE_MODULE
             if isinstance(module, dict | list | tuple)
@@ -87,7 +87,7 @@ def _checked(module: Module, grads: Any) -> Any:
             raise ArgumentError(
                 "step",
                 f"the gradient of {paths.get(odd[0], odd[0])} is no tensor",
-                got=f"a {type(grads[odd[0]]).__name__}",
+                got=type(grads[odd[0]]).__name__,
                 expected="a Tensor",
                 hint="px.asarray(gradient)",
             )
@@ -97,7 +97,7 @@ def _checked(module: Module, grads: Any) -> Any:
         raise ArgumentError(
             "step",
             "no gradients were given",
-            got="a tensor, such as a loss" if loss else f"a {type(grads).__name__}",
+            got="a tensor, such as a loss" if loss else type(grads).__name__,
             expected="what loss.backward() or px.grad(loss)(model) gave",
             hint="optimizer.step(0.1, model, loss.backward())",
         )

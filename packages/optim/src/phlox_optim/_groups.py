@@ -41,7 +41,7 @@ class Group:
         require_where("group", self.where, 'optim.Group("encoder.*", optim.Sgd())')
         rule: object = self.rule
         if not isinstance(rule, SimpleOptimizer):
-            got = f"a {type(rule).__name__}"
+            got = type(rule).__name__
             raise WrongTypeError(
                 "group", "the rule is none", got=got, expected="a rule", hint="optim.Sgd()"
             )

@@ -125,7 +125,7 @@ class Lbfgs(Settled):
             raise WrongTypeError(
                 "Lbfgs",
                 "it is made of its config alone",
-                got=f"a {type(config).__name__}",
+                got=type(config).__name__,
                 expected="LbfgsConfig",
                 hint="optim.LbfgsConfig().init(), then optimizer.step(1.0, model, loss_of)",
             )
@@ -361,7 +361,7 @@ def _no_loss(what: str, given: object) -> WrongTypeError:
     return WrongTypeError(
         "Lbfgs",
         what,
-        got=f"a {type(given).__name__}",
+        got=type(given).__name__,
         expected="a function from a module to its loss, which is called many times",
         hint="optimizer.step(1.0, model, lambda model: (model(x) - y).square().mean())",
     )

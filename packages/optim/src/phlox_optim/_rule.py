@@ -114,7 +114,7 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
             raise WrongTypeError(
                 type(self).__name__,
                 "a rule is made of its config alone",
-                got=", ".join(settings) or " and ".join(f"a {type(x).__name__}" for x in given),
+                got=", ".join(settings) or " and ".join(type(x).__name__ for x in given),
                 expected=name,
                 hint=f"optimizer = optim.{name}().init(), then optimizer.step(0.1, model, grads)",
             )
@@ -179,7 +179,7 @@ def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:
             raise WrongTypeError(
                 "step",
                 f"{name} is the rule for one tensor",
-                got=f"a {type(given).__name__}",
+                got=type(given).__name__,
                 expected="a tensor, its gradient and a state",
                 hint=f"optim.{name}Config().init().step(lr, model, grads)",
             ) from error
@@ -207,7 +207,7 @@ def _checked_pair(rule: object, made: Any) -> tuple[Tensor[Float], State]:
     raise WrongTypeError(
         "step",
         f"{type(rule).__name__}.step gives no pair of a tensor and a state",
-        got=f"({parts})" if parts else f"a {type(made).__name__}",
+        got=f"({parts})" if parts else type(made).__name__,
         expected="the tensor after the step, and the state for the next or None",
         hint="return tensor, state",
     )

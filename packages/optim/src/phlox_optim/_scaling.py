@@ -82,7 +82,7 @@ class LossScaling(Settled):
             raise WrongTypeError(
                 "LossScaling",
                 "it is made of its config alone",
-                got=f"a {type(config).__name__}",
+                got=type(config).__name__,
                 expected="LossScalingConfig",
                 hint=_STEP,
             )
@@ -124,7 +124,7 @@ class LossScaling(Settled):
             raise WrongTypeError(
                 "step",
                 "gradients of a scaled loss go to an optimizer that takes gradients",
-                got=f"a {type(given).__name__}",
+                got=type(given).__name__,
                 expected="what the config of an optimizer gives, optim.AdamConfig().init()",
                 hint=_STEP,
             )

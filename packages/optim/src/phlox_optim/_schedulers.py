@@ -89,7 +89,7 @@ class Scheduler(Settled):
             raise WrongTypeError(
                 "scheduler",
                 "what is given describes no schedule",
-                got=f"a {type(config).__name__}",
+                got=type(config).__name__,
                 expected="a config, whose init() makes the scheduler",
                 hint="optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
             )

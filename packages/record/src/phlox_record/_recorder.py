@@ -228,7 +228,7 @@ class Recorder(ABC):
         if not size:
             raise Malformed(
                 f"{type(self).__name__}.write gave no bytes to its sink",
-                got="nothing" if result is None else f"a {type(result).__name__} it returned",
+                got="nothing" if result is None else f"{type(result).__name__} it returned",
                 expected="calls of sink",
                 hint="def write(self, content, sink): sink(data)",
             )

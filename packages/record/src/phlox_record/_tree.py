@@ -221,7 +221,7 @@ class Keyed(dict[str, "Record"]):
             raise WrongTypeError(
                 "keyed",
                 "what is given is no dict with text keys",
-                got=f"a {type(given).__name__}",
+                got=type(given).__name__,
                 expected="entries by parameter id",
                 hint="px.record.Keyed({param.id: tensor})",
             )

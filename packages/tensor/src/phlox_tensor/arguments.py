@@ -171,7 +171,7 @@ def require_callable(op: str, given: object, hint: str) -> None:
         WrongTypeError: with the hint.
     """
     if not callable(given):
-        got = f"a {type(given).__name__}"
+        got = type(given).__name__
         raise WrongTypeError(op, "not a function", got=got, expected="a function", hint=hint)
 
 

@@ -70,7 +70,7 @@ class LanguageModel:
             raise WrongTypeError(
                 "text",
                 "no causal model and its tokenizer",
-                got=f"a {type(model).__name__} and a {type(tokenizer).__name__}",
+                got=f"{type(model).__name__} and {type(tokenizer).__name__}",
                 expected="nn.models.CausalModel, text.Tokenizer",
             )
         self.model: Final[CausalModel] = model

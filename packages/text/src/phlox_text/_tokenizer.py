@@ -115,7 +115,7 @@ class Tokenizer:
             WrongTypeError: for what is no text.
         """
         if not isinstance(text, str):
-            got = f"a {type(text).__name__}"
+            got = type(text).__name__
             raise WrongTypeError("tokenizer", "not a text", got=got, expected="a str")
         return list(self.backend.encode(text, add_special_tokens=special).ids)
 

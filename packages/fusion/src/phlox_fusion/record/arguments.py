@@ -40,7 +40,7 @@ def refuse_identical(
     if identities:
         for item in given:
             if id(item) in identities:
-                raise refused.TOLD_APART.of(f"a {type(item).__name__}")
+                raise refused.TOLD_APART.of(type(item).__name__)
         if not identities.keys().isdisjoint(map(id, leaves)):
             raise refused.TOLD_APART.of("a Tensor inside of an argument")
 

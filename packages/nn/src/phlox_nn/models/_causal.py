@@ -209,7 +209,7 @@ def check_start(tokens: Any, count: Any) -> tuple[Tensor[Int], int]:
         raise WrongTypeError(
             "generate",
             "tokens are a tensor, and their count an int",
-            got=f"a {type(tokens).__name__} and {count!r}",
+            got=f"{type(tokens).__name__} and {count!r}",
             expected="tokens (N, length), and how many are added",
             hint="model.generate(px.asarray([[1, 2]]), 3)",
         )

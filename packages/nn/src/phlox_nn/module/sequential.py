@@ -35,7 +35,7 @@ class Sequential(Module):
             raise ArgumentError(
                 "Sequential",
                 "not a layer",
-                got=f"the class {first.__name__}" if isinstance(first, type) else f"a {kind}",
+                got=f"the class {first.__name__}" if isinstance(first, type) else kind,
                 expected="layers, each an argument",
                 hint=_made(first),
             )

@@ -210,7 +210,7 @@ def _one_container(inputs: tuple[Any, ...]) -> ArgumentError | None:
     return ArgumentError(
         "summary",
         "the model does not take these inputs",
-        got=repr(given) if shape else f"a {type(given).__name__} of {len(given)}",
+        got=repr(given) if shape else f"{type(given).__name__} of {len(given)}",
         expected="what the model is called with, each an argument",
         hint=f"nn.summary(model, px.Spec({tuple(given)}, px.float32))"
         if shape
@@ -222,7 +222,7 @@ def _no_result(model: Module, out: Any) -> ArgumentError:
     return ArgumentError(
         "summary",
         f"{type(model).__name__} gives no tensor, so that nobody knows what it computes",
-        got=f"a {type(out).__name__}",
+        got=type(out).__name__,
         expected="tensors, or containers of them",
         hint="list(...) around a generator, in forward",
     )

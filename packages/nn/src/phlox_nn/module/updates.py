@@ -84,7 +84,7 @@ class Updates:
         """
         given: object = module
         if not isinstance(given, _fields.ModuleNode):
-            got = f"a {type(given).__name__}"
+            got = type(given).__name__
             raise ArgumentError("apply", "not a module", got=got, hint="updates.apply(model)")
         known = _walk.by_id(module)
         unknown = sum(key not in known for key in self._proposed)

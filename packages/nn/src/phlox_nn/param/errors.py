@@ -41,7 +41,7 @@ def no_param(path: str, given: object) -> ArgumentError:
     return ArgumentError(
         "map",
         f"{path} becomes no parameter",
-        got=f"a {type(given).__name__}",
+        got=type(given).__name__,
         expected="a Param for each",
         hint="model.map(lambda path, param: param.with_value(param.value.detach() * 2))",
     )
@@ -52,7 +52,7 @@ def no_tensor(given: object, *, own: bool) -> ArgumentError:
     return ArgumentError(
         "param",
         "the value is no tensor",
-        got="a Param" if own else f"a {type(given).__name__}",
+        got="a Param" if own else type(given).__name__,
         expected="a Tensor",
         hint="nn.Param(param.value.detach())" if own else "nn.Param(px.asarray(values))",
     )

@@ -50,7 +50,7 @@ def check_attribute(cls: type, name: str, value: Any) -> None:
     if part is not None:
         raise TypeError(
             f"[module] {cls.__name__}.{name} is set on the class, so it would never train or be "
-            f"saved: got a {type(part).__name__}, expected an attribute of a module\n"
+            f"saved: got {type(part).__name__}, expected an attribute of a module\n"
             f"hint: {name}: {_annotation(part)} in the class, or self.{name} = ... in __init__"
         )
 

@@ -127,7 +127,7 @@ def late(owner: str, name: str, value: Any) -> TreeError:
     return TreeError(
         "module",
         f"{name} of {owner} came after its fields, so it would never train or be saved",
-        got=f"a {type(value).__name__}",
+        got=type(value).__name__,
         expected="a field, which is there when the constructor returns",
         hint=f"self.{name} = ... in __init__",
     )
@@ -246,7 +246,7 @@ def _used_up(path: str, owner: str, value: Any) -> TreeError:
     return TreeError(
         "module",
         f"{path} of {owner} changes when it is used, and a module never does",
-        got=f"a {type(value).__name__}",
+        got=type(value).__name__,
         expected="what can be gone over again",
         hint=f"{name} = list(parts), and iter(self.{name}) in forward",
     )

@@ -414,7 +414,7 @@ def _unfit(module: ModuleNode, key: object, given: object) -> ArgumentError:
     old = by_path[known[str(key)]]
     got, change = repr(given), f"model.params()[{known[str(key)]!r}].with_value(x)"
     if not isinstance(given, Param):
-        got = f"a {type(given).__name__}"
+        got = type(given).__name__
     return ArgumentError(
         "with_params",
         f"{known[str(key)]} cannot become this",

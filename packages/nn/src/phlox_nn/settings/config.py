@@ -81,7 +81,7 @@ class Config(_settings.TypedFields, ABC):
             raise WrongTypeError(
                 owner.__name__,
                 "a config is called, which only describes",
-                got=f"a {owner.__name__}",
+                got=owner.__name__,
                 expected=f"the {owner.kind} that it makes",
                 hint=self._to_call.format(owner.kind),
             )

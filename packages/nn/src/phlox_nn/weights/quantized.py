@@ -201,7 +201,7 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
             raise ArgumentError(
                 "quantize_weights",
                 f"{path} is made of other weights",
-                got=f"a {type(inner).__name__}",
+                got=type(inner).__name__,
                 expected="a parameter",
                 hint=f"{_PLAIN.get(type(inner).__name__, _OWN)}, before it",
             )

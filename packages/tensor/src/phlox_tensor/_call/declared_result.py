@@ -93,5 +93,5 @@ def _fits(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def _described(out: Any) -> str:
     if isinstance(out, tuple | list):
-        return f"a {type(out).__name__} of {[type(each).__name__ for each in out]}"
-    return f"a {type(out).__name__}"
+        return f"{type(out).__name__} of {[type(each).__name__ for each in out]}"
+    return type(out).__name__

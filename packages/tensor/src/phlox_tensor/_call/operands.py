@@ -170,7 +170,7 @@ def _no_list(op: Op, declared: Operand, item: Any) -> ArgumentError:
 
 def _short(item: Any) -> str:
     text = repr(item)
-    return f"a {type(item).__name__}" if "\n" in text or len(text) > 60 else text
+    return type(item).__name__ if "\n" in text or len(text) > 60 else text
 
 
 def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:

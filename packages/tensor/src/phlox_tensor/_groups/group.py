@@ -118,7 +118,7 @@ def require_group(op: str, given: object) -> None:
         WrongTypeError: for it.
     """
     if not isinstance(given, Group):
-        got, expected = f"a {type(given).__name__}", "processes that work together"
+        got, expected = type(given).__name__, "processes that work together"
         hint = "group = distributed.init()"
         raise WrongTypeError(op, "no group", got=got, expected=expected, hint=hint)
 

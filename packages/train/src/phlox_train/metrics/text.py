@@ -74,7 +74,7 @@ class Text(Row, takes=("predictions", "targets")):
         hint = f'train.{type(self).__name__}()(["a cat"], ["the cat"])'
         for name, given in (("predictions", predictions), ("targets", targets)):
             if isinstance(given, str) or not isinstance(given, Sequence):
-                got = f"a {type(given).__name__}"
+                got = type(given).__name__
                 self.fail(f"{name} are no list of texts", got, "a list of strings", hint)
         if len(predictions) != len(targets):
             got = f"{len(predictions)} predictions, {len(targets)} targets"

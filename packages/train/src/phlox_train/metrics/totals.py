@@ -115,7 +115,7 @@ class Totals:
                 raise WrongTypeError(
                     "evaluate",
                     f"{name}, which {metric.name} takes, is no tensor",
-                    got=f"a {type(value).__name__}",
+                    got=type(value).__name__,
                     expected="a tensor",
                     hint=f"px.asarray({name})",
                 )

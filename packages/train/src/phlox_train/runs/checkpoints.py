@@ -109,7 +109,7 @@ class Checkpoints:
         given: Any = record
         if not isinstance(given, Mapping):
             hint = 'saves.save(step, {"model": model.into_record()})'
-            kind = f"a {type(given).__name__}"
+            kind = type(given).__name__
             raise WrongTypeError("save", "not a record", got=kind, expected="a dict", hint=hint)
         self.wait()
         if self.kept and step < self.kept[-1].step:

@@ -24,7 +24,7 @@ class Feed:
             raise WrongTypeError(
                 "run",
                 "the batches cannot be gone through once for each epoch",
-                got=f"a {type(batches).__name__}",
+                got=type(batches).__name__,
                 expected="a data.DataLoader, or a list of batches",
                 hint="train.Run(folder, learner, data.DataLoader(dataset, 64, shuffle=True))",
             )
@@ -86,7 +86,7 @@ def refuse_items(batches: Any, op: str) -> None:
         raise WrongTypeError(
             op,
             "a dataset gives items, not batches",
-            got=f"a {type(batches).__name__}",
+            got=type(batches).__name__,
             expected="a data.DataLoader, or a list of batches",
             hint="data.DataLoader(dataset, 64, shuffle=True)",
         )

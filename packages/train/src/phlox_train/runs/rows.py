@@ -28,7 +28,7 @@ def check_values(values: Mapping[str, Any]) -> None:
             raise WrongTypeError(
                 "log",
                 f"{name} does not go into a row",
-                got=f"a {type(value).__name__}",
+                got=type(value).__name__,
                 expected="a number, a tensor, an array or text",
                 hint=f"run.log({name}=0.5)",
             )

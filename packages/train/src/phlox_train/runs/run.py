@@ -224,7 +224,7 @@ class Run(Named):
         given: Any = named if values is None else values
         better = getattr(given, "better", {})
         if not isinstance(given, Mapping):
-            got, hint = f"a {type(values).__name__}", "run.log(loss=loss)"
+            got, hint = type(values).__name__, "run.log(loss=loss)"
             what, expected = "values have no names", "a dict"
             raise WrongTypeError("log", what, got=got, expected=expected, hint=hint)
         if named and given is not named:

@@ -19,7 +19,7 @@ def require(value: object, kind: Any, name: str, hint: str) -> None:
         raise WrongTypeError(
             "Learner",
             f"what is given as {name} is no {name}",
-            got=repr(value) if isinstance(value, type) else f"a {type(value).__name__}",
+            got=repr(value) if isinstance(value, type) else type(value).__name__,
             expected="what the hint gives",
             hint=hint,
         )

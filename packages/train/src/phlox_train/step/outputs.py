@@ -100,7 +100,7 @@ def joined_as(name: str, values: list[Any]) -> Any:
         raise WrongTypeError(
             "step",
             f"{name} of several parts cannot be put together",
-            got=f"a {type(values[0]).__name__}",
+            got=type(values[0]).__name__,
             expected="a tensor",
             hint="Learner(..., microbatches=1), or leave it out",
         )
