@@ -13,8 +13,7 @@ fn scale_f(y: f32, n: i32) -> f32 {
   let h = n >> 1u;
   return y * bitcast<f32>(u32(h + 127) << 23u) * bitcast<f32>(u32(n - h + 127) << 23u);
 }
-fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
-  let n = round((x + rest) * 1.44269504);
+fn exp_part_f(x: f32, rest: f32, n: f32) -> f32 {
   let r = ((x - n * 0.693359375) - n * -2.12194440e-4) + rest;
   var y = 1.9875691500e-4;
   y = y * r + 1.3981999507e-3;
@@ -22,7 +21,11 @@ fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
   y = y * r + 4.1665795894e-2;
   y = y * r + 1.6666665459e-1;
   y = y * r + 5.0000001201e-1;
-  return scale_f((y * r * r + r) + 1.0, i32(n));
+  return (y * r * r + r) + 1.0;
+}
+fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
+  let n = round((x + rest) * 1.44269504);
+  return scale_f(exp_part_f(x, rest, n), i32(n));
 }
 fn exp_f(x: f32) -> f32 {
   return select(exp_of_sum_f(clamp(x, -104.0, 89.0), 0.0), x, is_nan_f32(x));

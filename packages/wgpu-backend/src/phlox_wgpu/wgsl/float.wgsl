@@ -190,10 +190,8 @@ fn scale_f(y: f32, n: i32) -> f32 {
   return y * bitcast<f32>(u32(h + 127) << 23u) * bitcast<f32>(u32(n - h + 127) << 23u);
 }
 
-// exp(x + rest), between -150 and 100; rest is not rounded by the sum. Cody and Waite reduction, polynomial of Cephes expf
-// (S. Moshier).
-fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
-  let n = round((x + rest) * 1.44269504);
+// exp(x + rest - n ln 2); rest is not rounded by the sum. Cody and Waite reduction, polynomial of Cephes expf (S. Moshier).
+fn exp_part_f(x: f32, rest: f32, n: f32) -> f32 {
   let r = ((x - n * 0.693359375) - n * -2.12194440e-4) + rest;
   var y = 1.9875691500e-4;
   y = y * r + 1.3981999507e-3;
@@ -201,7 +199,13 @@ fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
   y = y * r + 4.1665795894e-2;
   y = y * r + 1.6666665459e-1;
   y = y * r + 5.0000001201e-1;
-  return scale_f((y * r * r + r) + 1.0, i32(n));
+  return (y * r * r + r) + 1.0;
+}
+
+// exp(x + rest), between -150 and 100.
+fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
+  let n = round((x + rest) * 1.44269504);
+  return scale_f(exp_part_f(x, rest, n), i32(n));
 }
 
 // Beyond the bounds infinity and 0, by the scale.
@@ -414,10 +418,13 @@ fn hypot_f(a: f32, b: f32) -> f32 {
   return large * sqrt(1.0 + ratio * ratio);
 }
 
-// exp(rest - x²/2), with the rounding error of the square put back, for x from 0 to 16.
+// 2^64 exp(rest - x²/2), with the rounding error of the square put back, for x from 0 to 16: times 2^64 it is normal.
 fn gauss_of_sum_f(x: f32, rest: f32) -> f32 {
   let high = top_f(x);
-  return exp_of_sum_f(-0.5 * high * high, -0.5 * (x - high) * (x + high) + rest);
+  let main = -0.5 * high * high;
+  let more = -0.5 * (x - high) * (x + high) + rest;
+  let n = round((main + more) * 1.44269504);
+  return exp_part_f(main, more, n) * bitcast<f32>(u32(i32(n) + 191) << 23u);
 }
 
 // W. J. Cody style split: a polynomial near 0, 1 - exp(...) beyond.
@@ -457,7 +464,7 @@ fn normal_cdf_f(x: f32) -> f32 {
   p = p * u + 4.9654478e-1;
   p = p * u + 6.9899467e-4;
   p = p * u - 1.9013896;
-  let tail = 0.5 * t * gauss_of_sum_f(a, p * u);
+  let tail = 2.7105054e-20 * t * gauss_of_sum_f(a, p * u);  // 2^-65
   return select(1.0 - tail, tail, x < 0.0);
 }
 
@@ -467,7 +474,8 @@ fn gelu_f(x: f32) -> f32 {
 
 fn gelu_backward_f(g: f32, x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
-  let bump = select(x * 0.39894228 * gauss_of_sum_f(min(abs(x), 16.0), 0.0), 0.0, is_inf_f32(x));
+  let near = clamp(x, -16.0, 16.0);  // beyond, the slope is 0 or 1
+  let bump = near * 2.1626705e-20 * gauss_of_sum_f(abs(near), 0.0);
   return g * (normal_cdf_f(x) + bump);
 }
 
