@@ -249,6 +249,16 @@ def test_memory_is_flat_over_a_loop(gpu: Wgpu, up: Up) -> None:
     assert (gpu.memory().current, device.pool.reserved_bytes, device.engine.counts[1]) == before
 
 
+def test_the_oldest_free_buffer_goes_first_whichever_came_back_last(gpu: Wgpu) -> None:
+    gpu.trim()
+    arrays = [gpu.device.empty((5_000_000 + i,), pt.float32) for i in range(4)]
+    made = [x.storage.buffer.serial for x in arrays]
+    for i in (2, 0, 3, 1):
+        arrays[i] = gpu.device.empty((1,), pt.float32)
+    again = [gpu.device.empty((5_000_000,), pt.float32) for _ in range(4)]
+    assert [x.storage.buffer.serial for x in again] == made
+
+
 def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:
     gpu.device.trim()
     base = gpu.memory().current

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 from ._cache import Recent
 from ._engine import Buffer, Engine
@@ -13,7 +14,10 @@ _KEPT_SIZES = 1 << 14
 
 
 class Pool:
-    """Free buffers by size class, last in first out: a loop that repeats gets the same ones.
+    """Free buffers by size class, of which the oldest goes first.
+
+    So a loop that swaps what it holds, as training does, comes by the same buffers after a few
+    turns, and by the bind groups that the engine keeps for them. Last in first out shuffles them.
 
     One queue runs everything in order, so a freed buffer may be handed out at once. The caller
     holds the device lock, but for `returned`, which finalizers append to from any thread.
@@ -28,7 +32,7 @@ class Pool:
         # takes all of that again, and what is trimmed at the wrong moment is missing in each.
         self.keep_bytes = 1 << 30
         self._most = 0
-        self._free: defaultdict[int, list[Buffer]] = defaultdict(list)
+        self._free: defaultdict[int, list[int]] = defaultdict(list)
         # Every buffer is held here as well. Held only by its array, a buffer in a reference cycle
         # would be finalized, and released, in the same collection that hands it back to the pool.
         self._all: dict[int, Buffer] = {}
@@ -44,7 +48,7 @@ class Pool:
         while returned:
             buffer = returned.popleft()
             self.current_bytes -= buffer.nbytes
-            self._free[buffer.nbytes].append(buffer)
+            heappush(self._free[buffer.nbytes], buffer.serial)
 
     def take(self, nbytes: int) -> Buffer:
         """A buffer of at least `nbytes`; its content is whatever was there."""
@@ -55,7 +59,7 @@ class Pool:
             nbytes, lambda: size_class(nbytes, self._limit)
         )
         free = self._free[bucket]
-        buffer = free.pop() if free else self._create(bucket)
+        buffer = self._all[heappop(free)] if free else self._create(bucket)
         current = self.current_bytes + bucket
         self.current_bytes = current
         if current > self._most:
@@ -82,9 +86,8 @@ class Pool:
         self.collect()
         freed = 0
         for bucket, free in self._free.items():
-            for buffer in free:
-                self._engine.destroy(buffer)
-                del self._all[buffer.serial]
+            for serial in free:
+                self._engine.destroy(self._all.pop(serial))
                 freed += bucket
             free.clear()
         self.reserved_bytes -= freed
