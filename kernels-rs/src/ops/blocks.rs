@@ -8,8 +8,10 @@
 mod bytes;
 mod dots;
 mod forms;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(target_arch = "aarch64")]
 mod fours;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 mod stored;
 #[cfg(target_arch = "x86_64")]
 mod tiles;

@@ -2,16 +2,12 @@
 
 use super::GROUP;
 use super::forms::{Form, LANES, MOST, PART, Part, SHARE, TOGETHER, blocks_of};
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(target_arch = "aarch64")]
 use super::fours::products;
 #[cfg(target_arch = "aarch64")]
 use crate::machine::lanes::neon::F32x4;
-#[cfg(target_arch = "x86_64")]
-use crate::machine::lanes::x86::F32x8;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(target_arch = "aarch64")]
 use crate::machine::simd;
-#[cfg(target_arch = "x86_64")]
-use crate::machine::simd::Level;
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::filled;
 use crate::vectorize;
@@ -128,25 +124,12 @@ pub(super) use by_rows;
 
 /// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
 fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
-    #[cfg(target_arch = "x86_64")]
-    if simd::level() >= Level::Avx2 {
-        // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
-        return unsafe { by_rows!(x.len() / count.max(1), by_pairs::<F>(row, x, count, sums)) };
-    }
     #[cfg(target_arch = "aarch64")]
     if simd::has_byte_products() {
-        // SAFETY: as above.
+        // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
         return unsafe { by_rows!(x.len() / count.max(1), by_fours::<F>(row, x, count, sums)) };
     }
     plain::<F>(row, x, count, sums);
-}
-
-/// # Safety
-/// As for [`products`]; the processor has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-pub unsafe fn by_pairs<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
-    products::<F, F32x8, R>(row, x, count, sums);
 }
 
 /// # Safety

@@ -3,6 +3,11 @@
 //! Source: github.com/ggml-org/ggml, src/ggml-common.h and ggml-quants.c.
 
 #[cfg(target_arch = "x86_64")]
+pub mod avx2;
+
+#[cfg(target_arch = "x86_64")]
+use avx2::Unpack;
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 /// Numbers of a part.
@@ -29,13 +34,19 @@ pub struct Part {
     pub sums: [i32; LANES],
 }
 
+/// What a processor's own instructions ask of a form.
+#[cfg(not(target_arch = "x86_64"))]
+pub trait Unpack {}
+#[cfg(not(target_arch = "x86_64"))]
+impl<T> Unpack for T {}
+
 /// A form of blocks: a number is `factor * (whole - OFFSET)`, or `factor * whole + least`.
 ///
 /// # Safety
 /// Blocks are those of a part: a block of 256 numbers, or two of 32; for `factors512` those of [`Form::AT_ONCE`] parts. These can be
 /// read, and no byte behind them is. Names that end in `512` need AVX-512 F, BW, DQ and VL, and F16C.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of AVX-512 alone ask for some"))]
-pub trait Form {
+pub trait Form: Unpack {
     /// Numbers of a block.
     const SIZE: usize;
     /// Bytes of a block.

@@ -1,4 +1,4 @@
-//! Products of four neighboring bytes each, for registers of 128 and 256 bits.
+//! Products of four neighboring bytes each, for registers of 128 bits.
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
@@ -18,21 +18,6 @@ pub trait Fours: Lanes<Elem = f32> {
     unsafe fn fours(whole: *const i8, values: *const i8) -> Self;
 }
 
-#[cfg(target_arch = "x86_64")]
-impl Fours for crate::machine::lanes::x86::F32x8 {
-    #[inline(always)]
-    unsafe fn fours(whole: *const i8, values: *const i8) -> Self {
-        use std::arch::x86_64::*;
-        let (whole, values) = (_mm256_loadu_si256(whole.cast()), _mm256_loadu_si256(values.cast()));
-        // The instruction wants one side without signs. Two products fit 16 bits: 2 * 128 * 127 is below 2^15.
-        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(whole), _mm256_sign_epi8(values, whole));
-        let fours = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-        // The registers of eight `f32` are transparent.
-        transmute_copy(&fours)
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
 impl Fours for crate::machine::lanes::neon::F32x4 {
     #[inline(always)]
     unsafe fn fours(whole: *const i8, values: *const i8) -> Self {

@@ -8,7 +8,7 @@ use super::dots;
 use super::forms::TOGETHER;
 use super::forms::{AHEAD, Form, MOST, PART, SHARE, blocks_of};
 #[cfg(target_arch = "x86_64")]
-use super::{bytes, tiles};
+use super::{bytes, pairs, tiles};
 use crate::array::narrow::{widen_bf16, widen_f16};
 use crate::dtype::{BF16, F16, Float};
 use crate::machine::lanes::launch;
@@ -63,6 +63,8 @@ pub trait Stored {
 pub enum Rows {
     #[cfg(target_arch = "x86_64")]
     Bytes(bytes::Rows<1>),
+    #[cfg(target_arch = "x86_64")]
+    Pairs(pairs::Rows),
     Parts(dots::Rows),
 }
 
@@ -94,12 +96,19 @@ impl<F: Form> Stored for F {
             // SAFETY: just asked.
             return Rows::Bytes(unsafe { bytes::Rows::new(&bytes::For::of::<F>(), from, size) });
         }
+        #[cfg(target_arch = "x86_64")]
+        if pairs::applies() {
+            // SAFETY: just asked.
+            return Rows::Pairs(unsafe { pairs::Rows::new::<F>(from, size) });
+        }
         Rows::Parts(dots::Rows::new::<F>(from, size))
     }
     fn times(rows: &Rows, from: &[u8], columns: Range<usize>, bias: Option<&[f32]>, to: (usize, SharedMut<f32>)) {
         match rows {
             #[cfg(target_arch = "x86_64")]
             Rows::Bytes(rows) => rows.times::<F>(from, columns, bias, to),
+            #[cfg(target_arch = "x86_64")]
+            Rows::Pairs(rows) => rows.times::<F>(from, columns, bias, to),
             Rows::Parts(rows) => rows.times::<F>(from, columns, bias, to),
         }
     }

@@ -154,8 +154,9 @@ fn smaller_registers_add_what_loops_do() {
         let (row, count) = (blocks.as_slice::<u8>().unwrap(), inputs.div_ceil(PART));
         let rows = dots::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (rows, inputs));
         let [mut found, mut all] = [[0.0; forms::TOGETHER]; 2];
-        // SAFETY: the level was asked for; these are two rows.
-        unsafe { dots::by_pairs::<F, 2>(row, rows.parts(), count, &mut found) };
+        // SAFETY: the level was asked for.
+        let few = unsafe { pairs::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (2, inputs)) };
+        few.times::<F>(row, 0..1, None, (1, SharedMut::new(found.as_mut_ptr())));
         dots::plain::<F>(row, rows.parts(), count, &mut all);
         for (found, all) in found.iter().zip(all) {
             assert!((found - all).abs() <= 1e-5 * all.abs().max(1.0), "{form}: {found} {all}");
