@@ -12,7 +12,7 @@ from phlox import Autodiff, Cpu, Wgpu, nn, optim, train
 from phlox_tensor import ArgumentError
 from tests.distributed.test_steps import trained
 from tests.distributed.threads import MAKING, together
-from tests.train.nets import batches, net
+from tests.train.nets import batches, forward, net
 
 SGD = (optim.SgdConfig().init(), 0.1)
 
@@ -98,6 +98,23 @@ def test_models_whose_settings_differ_are_refused(change: Any, text: str) -> Non
             train.Learner(change(model) if group.rank else model, *SGD, group=group)
 
     together(2, run)
+
+
+def test_a_model_that_is_frozen_later_is_refused_on_one_rank_and_steps_on_all() -> None:
+    def run(group: Any, everywhere: bool) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, *SGD, microbatches=2, group=group)
+        feed = iter(batches((4, 4)))
+        learner.step(forward, next(feed))
+        if everywhere or group.rank:
+            learner.model = learner.model.replace(first=learner.model.first.freeze())
+        return learner.step(forward, next(feed))["loss"].item()
+
+    one, other = together(2, lambda group: run(group, True))
+    assert one == other
+    with pytest.raises(ArgumentError, match=r"on rank 0; step 1, .*other parameters \w+ on rank 1"):
+        together(2, lambda group: run(group, False))
 
 
 def test_other_instructions_are_refused_and_other_numbers_of_devices_are_not(

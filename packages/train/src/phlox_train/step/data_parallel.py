@@ -14,6 +14,7 @@ from functools import partial
 from itertools import repeat
 from operator import is_
 from typing import Any, Final, NamedTuple, TypeVar, final
+from zlib import crc32
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from phlox_tensor.groups import (
 from phlox_tensor.names import warn_user
 
 from .buckets import Buckets, Exchange, Gathered, Sent
-from .facts import facts_of, require_same
+from .facts import facts_of, parameters_of, require_same
 from .layout import BucketPlan, Row, added
 from .outputs import Outputs, joined_as, mean_of, weighted
 from .places import Arrival, checked_barrier, fingerprint
@@ -105,6 +106,7 @@ class DataParallel:
         self._exchange = Exchange(group)
         self.finishes = Finishes()
         self.batch = ""  # of a run, which says where it is
+        self._first = self._model = ""  # what parameters were first, and others are now
         self._alike: bool | None = None  # whether the first batch was the same on all ranks
 
     def same(self, model: M, *settings: object) -> M:
@@ -119,9 +121,16 @@ class DataParallel:
         data = broadcast_object(
             self.group, _RECORDER.to_bytes(model.into_record()) if leads else None
         )
+        self._first = repr(parameters_of(model))
         if leads:
             return model
         return model.load_record(_RECORDER.from_bytes(data, dtype="stored"))
+
+    def follow(self, model: Module) -> None:
+        """Tell the others with the next step where parameters are no longer what they were."""
+        now = repr(parameters_of(model))
+        other = now != self._first
+        self._model = f", other parameters {crc32(now.encode()):08x}" if other else ""
 
     def place(self, step: int, batch: Any, rows: int | None) -> str:
         """Return what the ranks that take a step have in common.
@@ -174,7 +183,7 @@ class DataParallel:
 
     def buckets(self, plan: BucketPlan, leaves: int, place: str) -> Buckets:
         """Return what exchanges the gradients of a step of so many parts; ``place`` says which."""
-        arrive = Arrival(self.group, place)
+        arrive = Arrival(self.group, place + self._model)
         if group_over(self._device) is not None:
             arrive()  # the forward pass exchanges, too
         return Buckets(self._exchange, arrive, self._inner, plan, leaves)

@@ -29,13 +29,20 @@ def facts_of(model: Module, device: Backend, settings: Sequence[object]) -> dict
     """
     found = dict(zip(_SETTINGS, (_OWN.sub("", repr(each)) for each in settings), strict=True))
     found |= kind_of(device)
-    for path, param in model.params().items():
-        role = "trained" if param.trainable else "frozen" if param.frozen else param.role
-        found[f"the model's {path}"] = f"{role} {param.dtype} {param.shape}"
+    found |= parameters_of(model)
     printed = _SET.sub("a set", _OWN.sub("", repr(model)))
     printed = printed.replace(repr(device.base), device.base.name)
     for number, line in enumerate(printed.splitlines(), 1):
         found[f"line {number} of print(model)"] = line.strip(" {")
+    return found
+
+
+def parameters_of(model: Module) -> dict[str, str]:
+    """Return what the parameters of a model are, without their values."""
+    found = {}
+    for path, param in model.params().items():
+        role = "trained" if param.trainable else "frozen" if param.frozen else param.role
+        found[f"the model's {path}"] = f"{role} {param.dtype} {param.shape}"
     return found
 
 

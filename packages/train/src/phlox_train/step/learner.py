@@ -183,6 +183,8 @@ class Learner(Named, Generic[M]):
     def model(self, model: M) -> None:
         self._plans = {}
         self._now.set(model)
+        if self.parallel is not None:
+            self.parallel.follow(model)
 
     @property
     def steps(self) -> int:
