@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from operator import is_
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
@@ -33,7 +32,7 @@ from .record.cells import EVERY
 from .record.code import KINDS, REFUSED
 from .record.outside import Outside, outside_of
 from .record.trace import Run, makes_modules
-from .record.watch import first_change, without_changed
+from .record.watch import Watch, first_change
 from .replay.explain import explained
 from .replay.halves import Join
 from .replay.replay import MISS, replay_of, undo_all
@@ -308,9 +307,8 @@ class Compiled(Generic[P, R]):
         name = first_change(outside.watches, own=True)
         if name is not None:
             raise _trace.changes(name)
-        lasting = outside._replace(watches=without_changed(outside.watches))
-        same = len(lasting.watches) == len(outside.watches)
-        filled = not (same and all(map(is_, lasting.watches, outside.watches)))
+        lasting = outside._replace(watches=[*filter(Watch.unchanged, outside.watches)])
+        filled = len(lasting.watches) < len(outside.watches)
         with KEEPING:
             version, differed = self._alike(key, found, known, to_record)
             if version is None:

@@ -22,7 +22,7 @@ from phlox_tensor.capture import (
 from .. import refused
 from ..record.arguments import refuse_identical, refuse_kinds
 from ..record.outside import Outside, outside_of
-from ..record.watch import first_change, unchanged, watching
+from ..record.watch import first_change, unchanged
 from ..replay.replay import MISS
 from ..trees.plain import follow, is_frozen
 from ..versions.version import SPOT
@@ -30,7 +30,7 @@ from ..wrapped import Bound, kept_by_name, made_of, refuse_unbound
 from .quick import Quick, quick_of
 
 P = ParamSpec("P")
-_MOST_KEPT: Final = 8  # formulas, by what same_objects outside of the function
+_MOST_KEPT: Final = 8  # formulas, by what stands outside of the function
 _MOST_QUICK: Final = 4  # texts for forms of calls: each that does not fit costs 0.2 us
 _RENEWED: Final = 256  # calls until one goes for a newer one: making it takes as long as 100
 
@@ -47,7 +47,6 @@ class _Kept:
 
     def __init__(self, outside: Outside, formula: ElementFormula) -> None:
         self.outside: Final = outside
-        self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
         self.ops: Final = registry_mark()
         self.quick: list[Quick] = []
@@ -188,14 +187,12 @@ class Kernel(Generic[P]):
         return kept_by_name(self) or (kernel, (self._own,))
 
     def _known(self) -> _Kept:
-        """What there is for what same_objects outside of the function now."""
-        kept = self._kept
-        ops = registry_mark()
-        if kept and kept[0].ops is ops and kept[0].same_objects():
-            return kept[0]
+        """What there is for what stands outside of the function now."""
+        kept, ops = self._kept, registry_mark()
         for at, found in enumerate(kept):
             if found.ops is ops and unchanged(found.outside.watches):
-                self._kept = [found, *kept[:at], *kept[at + 1 :]]
+                if at:
+                    self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found
         outside = outside_of(self._own)
         made = ElementFormula(self._name, self._function, strict=True)

@@ -28,7 +28,7 @@ def refuse_arrays(given: Layout) -> None:
 def refuse_reached(leaves: Iterable[Any], outside: Sequence[Watch]) -> None:
     """Refuse an object with state that is in an argument, and stands in a name besides."""
     given = {id(leaf) for leaf in leaves if type(leaf) in STATEFUL}
-    for value in (value for watch in outside for value in watch.values):
+    for value in (value for watch in outside for value in watch.values()):
         if id(value) in given:
             raise refused.reached_twice(value)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections import deque
+import types
+from array import array
+from collections import ChainMap, UserDict, UserList, UserString, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum
-from functools import partial
+from contextvars import ContextVar
+from functools import cached_property, partial, partialmethod, singledispatchmethod
 from operator import attrgetter, methodcaller
 from random import Random
 from threading import local
-from types import FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, final
+from weakref import ReferenceType, WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -23,33 +26,54 @@ from phlox_tensor.capture import is_ours
 from .. import refused
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
 from ..trees.plain import is_frozen, is_pythons, is_users
-from .code import CATCHES, WHOLE, Names, absolute, names_of, words
-from .holders import BYTES, DATA, GIVING, IN_ATTRIBUTES, behind, writable
+from .code import ENVIRONMENT, IDENTITY, WHOLE, absolute, names_of, words
 from .watch import (
     NOTHING,
     Read,
     Watch,
     Where,
-    attributes_in,
+    attribute_of,
     data_of,
     given_by,
     items_of,
     members_of,
-    names_in,
+    name_in,
     parts_of,
     size_of,
 )
 
-_LEAVES: Final = (bool, bytes, complex, float, int, str, type(None))
+_LEAVES: Final = (CodeType, bool, bytes, complex, float, int, str, type(None))
 _OUR_LEAVES: Final = (Tensor, DType, Backend)
 _FUNCTIONS: Final = (FunctionType, MethodType, partial)
 _CONTAINERS: Final = (deque, dict, frozenset, list, MappingProxyType, set, tuple)
 _GENERATORS: Final = (Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-_OF_MEMBERS: Final = ("_name_", "_value_")  # which name and value of a member of an Enum read
 _MAKING: Final = frozenset({"__init__", "__new__", "__post_init__"})
 _ASIDE: Final = frozenset(
     {"__annotate__", "__del__", "__getstate__", "__reduce__", "__repr__", "__setstate__"}
 )
+
+# What each runs, and what it is bound to.
+_BEHIND: Final[dict[type, tuple[str, ...]]] = {
+    types.BuiltinMethodType: ("__self__",),
+    MethodType: ("__func__", "__self__"),
+    types.MethodWrapperType: ("__self__",),
+    cached_property: ("func",),
+    classmethod: ("__func__",),
+    partial: ("func", "args", "keywords"),
+    partialmethod: ("func", "args", "keywords"),
+    property: ("fget",),
+    singledispatchmethod: ("func", "dispatcher"),
+    staticmethod: ("__func__",),
+}
+
+# Each keeps all in one attribute, which its methods may put another object into.
+_IN_ATTRIBUTES: Final = (
+    *(ChainMap, UserDict, UserList, UserString),
+    *(WeakKeyDictionary, WeakSet, WeakValueDictionary),
+)
+_DATA: Final = ("data", "maps")  # those attributes
+_GIVING: Final = (ContextVar, ReferenceType)
+_BYTES: Final = (array, bytearray, memoryview)
 
 
 class Outside(NamedTuple):
@@ -108,12 +132,6 @@ class _Open:
         known = isinstance(space, Mapping) and not self.by_thread
         self.space: Mapping[str, Any] = space if known else {}
         self.done: set[str] = set()
-        self.keys: dict[str, Any] = {}
-        self.slots: dict[str, Any] = {}  # and what else is kept elsewhere
-        if isinstance(item, type):
-            self.slots["__mro__"] = item.__mro__
-        elif is_users(type(item).__module__):
-            self.slots["__class__"] = type(item)
 
 
 @final
@@ -123,15 +141,14 @@ class _Walk:
     def __init__(self) -> None:
         self._work: deque[tuple[Any, Where]] = deque()
         self._seen: dict[int, Any] = {}
-        self._globals: dict[int, set[str]] = {}
-        self._imported: set[str] = set()
+        self._seen_names: set[tuple[int, Any]] = set()
         self._watches: list[Watch] = []
         self._open: list[_Open] = []
         self._classes: dict[type, _Open] = {}
-        self._names = {"forward"}  # attributes that some code names, or we call
+        # Attributes that some code names, that calls read, or a member of an Enum is read by.
+        self._names = {"__wrapped__", "_name_", "_value_", "forward"}
         self._asked: set[str] = set()  # those that may be absent
         self._does = set[str]()  # what else code does
-        self._identity = False  # code asks whether two objects are one
         self._generators: list[Any] = []
         self._count = 0
 
@@ -144,18 +161,13 @@ class _Walk:
             for item in [*self._open, *self._classes.values()]:
                 self._look_into(item)
             more = bool(self._work)
+        bare = (ModuleType,) if WHOLE in self._does else (FunctionType, ModuleType)
         for item in [*self._open, *self._classes.values()]:
-            if not isinstance(item.item, ModuleType):  # what it gets later may decide anything
+            if not isinstance(item.item, bare):  # what it gets later may decide anything
                 self._watch(size_of, item.space, item.place._replace(own=False))
-            for read, holder, keys in (
-                (names_in, item.space, item.keys),
-                (attributes_in, item.item, item.slots),
-            ):
-                if keys:
-                    self._watch(read, holder, item.place, keys)
         told: dict[int, Any] = {}
-        if self._identity:
-            values = (value for watch in self._watches for value in watch.values)
+        if IDENTITY in self._does:
+            values = (value for watch in self._watches for value in watch.values())
             tensors = [x for x in values if isinstance(x, Tensor)]
             seen = filter(tree.is_node, self._seen.values())
             told = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
@@ -187,7 +199,10 @@ class _Walk:
         every = {name: value for base in bases for name, value in vars(base).items()}
         own = {name for name, value in every.items() if name[:2] == "__" and callable(value)}
         for base in bases if is_users(cls.__module__) else ():
-            item = self._classes.setdefault(base, _Open(base, Where(base.__name__)))
+            if base not in self._classes:
+                self._classes[base] = _Open(base, Where(base.__name__))
+                self._watch(attribute_of, base, Where(base.__name__), "__mro__")
+            item = self._classes[base]
             item.extra |= own - (_ASIDE if called else _ASIDE | _MAKING)
 
     def add_constants(self, rest: Any, place: Where) -> None:
@@ -205,12 +220,25 @@ class _Walk:
             ):
                 self.add(item, place)
 
-    def _watch(
-        self, read: Read, holder: Any, place: Where, keys: Mapping[Any, Any] | None = None
-    ) -> None:
-        values = tuple(keys.values()) if keys else read(holder, ())
-        self._watches.append(Watch(read, holder, (*(keys or ()),), values, place))
-        self._count += len(values)
+    def _watch(self, read: Read, holder: Any, place: Where, key: Any = None) -> Any:
+        """Note what stands at a place, and return it."""
+        watch = Watch(read, holder, key, read(holder, key), place)
+        self._watches.append(watch)
+        self._count += len(watch.values())
+        return watch.value
+
+    def _name(self, space: Any, name: Any, place: Where, *, own: bool = False) -> None:
+        """Watch what a name stands for in a namespace, and go on there."""
+        if (id(space), name) not in self._seen_names:
+            self._seen_names.add((id(space), name))
+            found = space.get(name, NOTHING)
+            self.add(found, Where(place.label or str(name), own=own))
+            if isinstance(found, ModuleType):
+                changes = space is sys.modules and is_users(name)
+            else:  # nobody need look at names of Python itself
+                changes = found is not NOTHING or not hasattr(builtins, str(name))
+            if changes:
+                self._watch(name_in, space, place, name)
 
     # One value
 
@@ -242,17 +270,16 @@ class _Walk:
 
     def _of_python(self, item: Any, place: Where) -> bool:
         """Watch what stands in a container or holder; False for any other object."""
-        if (parts := behind(item)) is not None:
+        if (parts := _behind(item)) is not None:
             for part in parts:
                 self.add(part, place.inside())
         elif isinstance(item, _CONTAINERS):
             self._container(item, place)
         elif isinstance(item, np.ndarray):
             self._array(item, place)
-        elif isinstance(item, GIVING):
-            self._watch(given_by, item, place)
-            self.add(given_by(item)[0], place.inside())
-        elif isinstance(item, BYTES):
+        elif isinstance(item, _GIVING):
+            self.add(self._watch(given_by, item, place), place.inside())
+        elif isinstance(item, _BYTES):
             if memoryview(item).nbytes > refused.MOST_BYTES:
                 raise refused.too_large(item, place.name)
             self._watch(data_of, item, place)
@@ -274,7 +301,7 @@ class _Walk:
             self.add(part, place.inside(f"[{key!r}]"))
 
     def _array(self, item: np.ndarray[Any, Any], place: Where) -> None:
-        by, small = writable(item), item.size <= refused.MOST_NUMBERS
+        by, small = _writable(item), item.size <= refused.MOST_NUMBERS
         if by is not None and not small:
             base = place.label if by is item else f"{place.label}.base"
             raise refused.large_array(item, place.name, base)
@@ -293,72 +320,49 @@ class _Walk:
 
     def _object(self, item: Any, place: Where) -> None:
         self.add_class(type(item))
-        self._wrapped(item, place)
-        extra = DATA if isinstance(item, IN_ATTRIBUTES) else ()
+        if is_users(type(item).__module__):
+            self._watch(attribute_of, item, place, "__class__")
         if isinstance(item, attrgetter | methodcaller):
             self._asked |= words(repr(item))
             self._names |= self._asked
-        self._open.append(_Open(item, place, _OF_MEMBERS if isinstance(item, Enum) else extra))
+        self._open.append(_Open(item, place, _DATA if isinstance(item, _IN_ATTRIBUTES) else ()))
 
     def _function(self, function: FunctionType, *, own: bool = False) -> None:
         """Watch what the names of a function stand for, and go on there."""
-        space, code, label = function.__globals__, function.__code__, function.__name__
+        space, code, place = function.__globals__, function.__code__, Where(function.__name__)
         users = own or is_users(str(space.get("__name__", "")))
-        self._wrapped(function, Where(label))
-        if space.get("__name__") == "functools":  # of singledispatch: functions by type
-            self.add(vars(function).get("registry"), Where(label))
+        for part in vars(function).values():  # such as what it wraps, or one for each type
+            if _holds_functions(part):
+                self.add(part, place)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            (now,) = given_by(cell)
-            place = Where(name, own=own)
+            now = given_by(cell)
             if users:
-                self._watch(given_by, cell, place._replace(label=""), {name: now})
+                self._watch(given_by, cell, Where("", own=own), name)
             if users or _holds_functions(now):
-                self.add(now, place)
+                self.add(now, Where(name, own=own))
         if not users:
             return
-        known = self._code(names_of(code), space)
-        seen = self._globals.setdefault(id(space), set())
-        keys = {name: space.get(name, NOTHING) for name in known.of_globals - seen}
-        seen.update(keys)
-        for name, item in keys.items():
-            self.add(item, Where(name, own=own))
-        keys = {name: value for name, value in keys.items() if _may_change(name, value)}
-        if keys:
-            self._watch(names_in, space, Where("", own=own), keys)
-        self._imports(known, space, own=own)
-        names = ("__code__", "__defaults__", "__kwdefaults__")
-        its = {name: value for name in names if (value := getattr(function, name))}
-        self._watch(attributes_in, function, Where(label), its)
-        self.add(function.__defaults__, Where(label))
-        self.add(function.__kwdefaults__, Where(label))
-        self._open.append(_Open(function, Where(label)))
-
-    def _code(self, known: Names, space: dict[str, Any]) -> Names:
+        known = names_of(code)
         self._names |= known.attributes
         self._asked |= known.asked
         self._does |= known.does
-        self._identity |= not all(_is_class(text, space) for text in known.identity)
-        if known.variables:
-            data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time
-            names = map(os.environ.encodekey, sorted(known.variables))
-            keys = {name: data.get(name, NOTHING) for name in names}
-            self._watch(names_in, data, Where("os.environ"), keys)
-        return known
-
-    def _imports(self, known: Names, space: dict[str, Any], *, own: bool) -> None:
-        """Go on to modules of the user's that code imports as it runs, and watch which they are."""
+        for name in known.of_globals:
+            self._name(space, name, Where("", own=own), own=own)
         for level, name in known.imports:
             full = absolute(name, level, space)
-            for place in {full, full.partition(".")[0]} - self._imported:
-                self._imported.add(place)
-                found = sys.modules.get(place, NOTHING)
-                if found is NOTHING or is_users(place):
-                    self._watch(names_in, sys.modules, Where(""), {place: found})
-                self.add(found, Where(place, own=own))
+            for module in (full, full.partition(".")[0]):
+                self._name(sys.modules, module, Where(""), own=own)
+        if known.attributes & ENVIRONMENT:
+            data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time
+            for name in known.asked:
+                self._name(data, os.environ.encodekey(name), Where("os.environ"))
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self.add(self._watch(attribute_of, function, place, name), place)
+        self._open.append(_Open(function, place))
 
     def _ours(self, item: Any, place: Where) -> None:
         """Go on to functions and modules of the user's in what never changes by itself."""
-        self._wrapped(item, place)
         node = tree.node_of(item) if is_frozen(item) else None
         if node is not None:
             children, rest = node.flatten(item)
@@ -368,14 +372,8 @@ class _Walk:
             for name in node.changing(rest) if node.changing is not None else ():
                 self.add(getattr(item, name), place.inside(f".{name}"))
         for name, part in tree.attributes_of(item).items():
-            if isinstance(part, _FUNCTIONS) or (_may_lead_on(part) and not isinstance(part, type)):
+            if isinstance(part, _FUNCTIONS) or is_frozen(part) or _may_lead_on(part):
                 self.add(part, place.inside(f".{name}"))
-
-    def _wrapped(self, item: Any, place: Where) -> None:
-        space = getattr(item, "__dict__", {})
-        for name in ("__wrapped__", "_called"):
-            if _holds_functions(space.get(name)):
-                self.add(space[name], place)
 
     # Attributes
 
@@ -385,20 +383,20 @@ class _Walk:
         if WHOLE in self._does and not isinstance(item.item, type):
             names |= {name for name in item.space if type(name) is str}
         slots = tree.slots_of(type(item.item))
-        caught = CATCHES in self._does or "__getattr__" in item.space
+        bare = isinstance(item.item, FunctionType | ModuleType)
+        absent = (names if "__getattr__" in item.space else self._asked) if bare else ()
         for name in names - item.done:
-            if name in item.space:
-                value = item.space[name]
-                if not isinstance(value, ModuleType):
-                    item.keys[name] = value
-            elif name in slots or (item.by_thread and hasattr(item.item, name)):
-                value = item.slots[name] = getattr(item.item, name, NOTHING)
-            elif isinstance(item.item, ModuleType) and (name in self._asked or caught):
-                value = item.keys[name] = NOTHING
-            else:
+            read: Read = name_in
+            holder: Any = item.space
+            if name in slots or (item.by_thread and hasattr(item.item, name)):
+                read, holder = attribute_of, item.item
+            elif name not in item.space and name not in absent:
                 continue
+            value = read(holder, name)
             own = item.place.own and item.place.label == "self"
             self.add(value, item.place.inside(f".{name}", own=own))
+            if not isinstance(value, ModuleType):
+                self._watch(read, holder, item.place, name)
         item.done |= names
 
 
@@ -411,22 +409,34 @@ def _is_leaf(item: Any) -> bool:
 
 def _may_lead_on(item: Any) -> bool:
     """Whether a constant is an object of the user's, a set, or leads to functions."""
-    return isinstance(item, set) or is_users(type(item).__module__) or behind(item) is not None
+    return isinstance(item, set) or is_users(type(item).__module__) or _behind(item) is not None
 
 
 def _holds_functions(item: Any) -> bool:
     """Whether something installed is a function that may be the user's, or leads to one."""
-    known = isinstance(item, (*_FUNCTIONS, tuple)) or is_frozen(item)
+    known = isinstance(item, (*_FUNCTIONS, MappingProxyType, tuple)) or is_frozen(item)
     return known or "__wrapped__" in getattr(item, "__dict__", ())
 
 
-def _is_class(text: str, space: dict[str, Any]) -> bool:
-    """Whether a dotted name stands for a class, of which there is one."""
-    first, *rest = text.split(".")
-    found = space.get(first, vars(builtins).get(first))
-    for name in rest:
-        found = getattr(found, name, None) if isinstance(found, ModuleType) else None
-    return isinstance(found, type)
+def _behind(item: Any) -> list[Any] | None:
+    """What a method or descriptor runs, and what it is bound to; None for anything else."""
+    for kind, names in _BEHIND.items():
+        if isinstance(item, kind):
+            return [getattr(item, name) for name in names]
+    return None
+
+
+def _writable(item: np.ndarray[Any, Any]) -> Any:
+    """What the numbers of an array can be changed by: itself or what it is a view of; else None."""
+    part: Any = item
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return part
+        part = part.base
+    try:
+        return None if part is None or memoryview(part).readonly else part
+    except TypeError:
+        return None
 
 
 def _base_of(tensor: Tensor[Any]) -> Any:
@@ -435,10 +445,3 @@ def _base_of(tensor: Tensor[Any]) -> Any:
     while device.inner is not None:
         primitive, device = device.lower(primitive), device.inner
     return primitive
-
-
-def _may_change(name: str, value: Any) -> bool:
-    """Whether to look at a global name: at those of modules and of Python itself nobody need."""
-    if value is NOTHING:
-        return not hasattr(builtins, name)
-    return not isinstance(value, ModuleType)
