@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from phlox_wgpu import Wgpu, _attention
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu.wgsl.attention import AttentionTile
 from phlox_wgpu.wgsl.attention_few import FewQueries
+from phlox_wgpu.wgsl.attention_forward import ForwardTile
 
 Up = Callable[[Any], GpuArray]
 
@@ -23,7 +25,7 @@ def tiled(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gpu.device.plans.clear()
     monkeypatch.setattr(gpu.device, "software", False)
     monkeypatch.setattr(_attention, "has_tensor_cores", lambda _: False)
-    monkeypatch.setattr(_attention, "_TILES", (AttentionTile(16, 8),))
+    monkeypatch.setattr(_attention, "_TILES", ((math.inf, ForwardTile(8, 4, 2, 1, 4)),))
     yield
     gpu.device.plans.clear()
 
@@ -121,6 +123,23 @@ def test_few_queries_share_keys(
     assert nan.sum() == 2 * 3 * columns
 
 
+def test_threads_with_rows_and_keys_in_several_fours(
+    gpu: Wgpu,
+    up: Up,
+    tiled: None,
+    dispatches: list[int],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del tiled
+    monkeypatch.setattr(_attention, "_TILES", ((math.inf, ForwardTile(16, 8, 2, 2, 8)),))
+    q, k, v = (
+        rng.standard_normal((1, 2, n, width)).astype(np.float32)
+        for n, width in ((37, 12), (29, 12), (29, 8))
+    )
+    check(gpu, up, dispatches, q, k, v, None, None, is_causal=True)
+
+
 def test_heads_are_read_where_they_lie(
     gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
 ) -> None:
@@ -209,10 +228,9 @@ def test_cotangents_by_tiles(
 
 
 def test_tiles_need_room() -> None:
-    for tile in _attention._TILES:
-        assert tile.threads in (64, 128)
-        assert tile.own * tile.others == 16 * tile.threads
-    sizes = [tile.workgroup_bytes(64, 64) for tile in _attention._TILES]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] <= 49_152
-    assert sizes[-1] <= 32_768
+    for width, tile in _attention._TILES:
+        head = 64 if math.isinf(width) else int(width)
+        assert tile.threads in (64, 128, 256)
+        assert tile.threads * tile.rows * tile.vectors * 4 == tile.own * tile.others
+        assert tile.workgroup_bytes(head, head) <= 49_152
+    assert _attention._TILES[-1][1].workgroup_bytes(64, 64) <= 16_384, "what every device has"

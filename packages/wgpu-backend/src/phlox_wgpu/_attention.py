@@ -16,7 +16,7 @@ from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
 from ._runtime import GpuDevice
 from .products.tensor_cores import has_tensor_cores
-from .wgsl.attention import Attention, AttentionTile, attention_source
+from .wgsl.attention import Attention, AttentionTile
 from .wgsl.attention_backward import (
     attention_keys,
     attention_queries,
@@ -24,6 +24,7 @@ from .wgsl.attention_backward import (
     backward_bytes,
 )
 from .wgsl.attention_few import FewQueries, few_queries_source
+from .wgsl.attention_forward import ForwardTile, attention_source
 from .wgsl.cooperative_attention import (
     LANES,
     CooperativeAttentionTile,
@@ -39,9 +40,16 @@ from .wgsl.cooperative_backward import (
 if TYPE_CHECKING:
     from ._table import Entries
 
-# The fastest first, on an H200: 24, 21 and 20 TFLOP/s for heads of 64.
-_TILES = (AttentionTile(128, 16), AttentionTile(64, 32), AttentionTile(32, 32))
-_WIDEST = 64  # elements of a head: of 128, sums leave the registers (12 TFLOP/s, the formula 32)
+# By the widest head: 27, 33 and 26 TFLOP/s on an H200. Those that follow need less memory: 27 and
+# 21 TFLOP/s for heads of 64.
+_TILES = (
+    (32, ForwardTile(64, 4, 8, 2, 16)),
+    (64, ForwardTile(128, 8, 16, 2, 32)),
+    (128, ForwardTile(64, 4, 16, 2, 16)),
+    (math.inf, ForwardTile(64, 4, 8, 2, 16)),
+    (math.inf, ForwardTile(32, 4, 8, 1, 16)),
+)
+_WIDEST = 64  # elements of a head: of 128, tiles reach 27 TFLOP/s, the formula 33
 _WIDEST_CAUSAL = 128  # which is still faster than to compute what is hidden
 # Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
 _COOPERATIVE = ((64, CooperativeAttentionTile(8, 16)), (128, CooperativeAttentionTile(8, 32)))
@@ -53,11 +61,12 @@ _WIDEST_FEW = 256  # elements of a head, which a thread holds a part of
 _MOST_KEYS = 4096  # of few queries: more are shared by too few workgroups
 
 
-Tile = AttentionTile | CooperativeAttentionTile | FewQueries
-_SOURCES: dict[type[Tile], Callable[[Any], Kernel]] = {
-    AttentionTile: attention_source,
+OfQueries = CooperativeAttentionTile | FewQueries | ForwardTile
+Tile = AttentionTile | OfQueries
+_SOURCES: dict[type[OfQueries], Callable[[Any], Kernel]] = {
     CooperativeAttentionTile: cooperative_attention_source,
     FewQueries: few_queries_source,
+    ForwardTile: attention_source,
 }
 Kernels = tuple[Callable[[Any], Kernel], ...]
 
@@ -131,26 +140,26 @@ def attention_backward(
 
 def _tile(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray, is_causal: bool
-) -> Tile | None:
+) -> OfQueries | None:
     depth, columns, widest = query.shape[-1], value.shape[-1], max(query.shape[-1], value.shape[-1])
     if device.software or key.dtype is not query.dtype or not depth:
         return None
-    tiles: tuple[Tile, ...] = _TILES
+    by_width: tuple[tuple[float, OfQueries], ...] = _TILES
     if query.shape[-2] < _FEW:
-        if depth % 4 or columns % 4 or widest > _WIDEST_FEW or key.shape[-2] > _MOST_KEYS:
+        if depth % 4 or columns % 4 or key.shape[-2] > _MOST_KEYS:
             return None
-        tiles = (_BY_KEYS,)
+        by_width = ((_WIDEST_FEW, _BY_KEYS),)
     elif query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
             return None
-        tiles = tuple(tile for width, tile in _COOPERATIVE if widest <= width)
+        by_width = _COOPERATIVE
     else:
         slow = widest > (_WIDEST_CAUSAL if is_causal else _WIDEST)
         if depth % 4 or columns % 4 or (slow and _holds_scores(device, query, key)):
             return None
     memory = device.limits["max-compute-workgroup-storage-size"]
-    fits = (tile for tile in tiles if tile.workgroup_bytes(depth, columns) <= memory)
-    return next(fits, None)
+    tiles = (tile for width, tile in by_width if widest <= width)
+    return next((x for x in tiles if x.workgroup_bytes(depth, columns) <= memory), None)
 
 
 def _backward_tile(

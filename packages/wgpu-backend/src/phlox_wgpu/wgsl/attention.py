@@ -1,10 +1,8 @@
-"""Attention without its scores in memory: tiles of keys, and a softmax that each tile updates.
+"""What kernels of attention share, and the tiles of its cotangents.
 
-A workgroup has some queries. For each tile of keys it multiplies to scores, raises the largest
-score of its rows where the tile has a larger one, scales what it has summed by the difference, and
-adds the values by their weights. Thread (ty, tx) has rows 4 ty to 4 ty + 3 throughout: of scores
-the keys 4 tx to 4 tx + 3, of the result every so many columns of four.
-Milakov and Gimelshein, 2018; Dao et al., 2022.
+For each tile of other lines a workgroup multiplies to scores. Thread (ty, tx) has rows 4 ty to
+4 ty + 3 throughout: of scores the others 4 tx to 4 tx + 3, of the result every so many columns of
+four.
 """
 
 from __future__ import annotations
@@ -12,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-
-from .._kernel import Kernel
-from .tile import SIGNATURE
 
 FOUR = "xyzw"
 ROWS = range(4)  # of a thread: eight halve the rate of every tile
@@ -58,10 +53,6 @@ class AttentionTile:
             f"var<workgroup> largest: array<f32, {self.own * self.across}>;",
         )
 
-    def workgroup_bytes(self, depth: int, columns: int) -> int:
-        """Workgroup memory of `attention_source`."""
-        return self.bytes(depth, self.held(depth, columns))
-
     def bytes(self, own: int, held: int) -> int:
         """Workgroup memory of so many elements of own lines and vectors of others."""
         vectors = own * (self.own // 4 + 1) + held + self.others * (self.own // 4)
@@ -102,50 +93,6 @@ Tiled = Attention[AttentionTile]
 
 
 _SCORES = ("batch", "head", "row", "column")
-
-
-def attention_source(spec: Tiled) -> Kernel:
-    """The kernel: inputs query, key and value by vectors, then the mask and the bias there are.
-
-    Parameters: offsets of the inputs, in vectors where they are read by those; the grid; strides.
-    """
-    given, tile = spec.given, spec.tile
-    inputs = [f"vec4<{spec.stored}>"] * 3 + [{"mask": "u32", "bias": spec.stored}[x] for x in given]
-    queries = Lines("q", "in0", tile.own, spec.depth, tile.threads, "query_first", "p.queries")
-    keys = Lines("k", "in1", tile.others, spec.depth, tile.threads, "key_first", "p.keys")
-    values = Lines("v", "in2", tile.others, spec.columns, tile.threads, "key_first", "p.keys")
-    lines = [
-        *tile.memory(tile.held(spec.depth, spec.columns), asked=spec.depth),
-        SIGNATURE.format(threads=tile.threads).rstrip(),
-        *place(spec, given),
-        *start(tile, "sum"),
-        *zeros(tile, spec.columns, "o"),
-        *queries.turn("asked", "p.scale"),
-        "  for (var t = 0; t < tiles; t++) {",
-        f"    let key_first = t * {tile.others};",
-        *keys.turn("held"),
-        "    workgroupBarrier();",
-        *values.load(),
-        *contract(tile, spec.depth, "asked", "held", "s"),
-        *score(spec, given),
-        *largest(tile),
-        "    workgroupBarrier();",
-        *values.store("held"),
-        *raised(tile, lambda i: [f"    o{i}_{j} *= scale{i};" for j in tile.parts(spec.columns)]),
-        *keep(tile, "w", "weights"),
-        "    workgroupBarrier();",
-        *add(tile, spec.columns, "weights", "held", "o"),
-        "    workgroupBarrier();",
-        "  }",
-        *total(tile, "sum", "all"),
-        # A query that sees nothing gives zeros.
-        *[f"  let by{i} = select(1.0 / all{i}, 0.0, all{i} == 0.0);" for i in ROWS],
-        *result(tile, spec.columns, "p.queries", "out0", spec.stored, "o{i}_{j} * by{i}"),
-        "}\n",
-    ]
-    return Kernel(
-        "\n".join(lines), tuple(inputs), (f"vec4<{spec.stored}>",), attention_params(given)
-    )
 
 
 def attention_params(given: tuple[str, ...], heads: str = "qkv") -> tuple[tuple[str, str], ...]:
