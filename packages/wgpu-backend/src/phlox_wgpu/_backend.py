@@ -207,6 +207,10 @@ class Wgpu(Backend):
         """Return the element type of an array."""
         return primitive.dtype
 
+    def spec_of(self, primitive: GpuArray, /) -> tuple[tuple[int, ...], DType]:
+        """Return shape and element type of an array at once."""
+        return primitive.shape, primitive.dtype
+
     def strides_of(self, primitive: GpuArray, /) -> tuple[int, ...]:
         """Return how many elements lie between neighbors along each axis."""
         return primitive.strides

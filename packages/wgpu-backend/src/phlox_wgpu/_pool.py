@@ -33,10 +33,10 @@ class Pool:
         self.keep_bytes = 1 << 30
         self._most = 0
         self._free: defaultdict[int, list[int]] = defaultdict(list)
+        self._classes: Recent[int, tuple[int, list[int]]] = Recent(_KEPT_SIZES)
         # Every buffer is held here as well. Held only by its array, a buffer in a reference cycle
         # would be finalized, and released, in the same collection that hands it back to the pool.
         self._all: dict[int, Buffer] = {}
-        self._buckets: Recent[int, int] = Recent(_KEPT_SIZES)
         self.returned: deque[Buffer] = deque()
         self.current_bytes = 0
         self.peak_bytes = 0
@@ -44,30 +44,37 @@ class Pool:
 
     def collect(self) -> None:
         """Take in what finalizers gave back."""
-        returned = self.returned
+        self._note_most()
+        returned, free, current = self.returned, self._free, self.current_bytes
         while returned:
             buffer = returned.popleft()
-            self.current_bytes -= buffer.nbytes
-            heappush(self._free[buffer.nbytes], buffer.serial)
+            nbytes = buffer.nbytes
+            current -= nbytes
+            heappush(free[nbytes], buffer.serial)
+        self.current_bytes = current
+
+    def _note_most(self) -> None:
+        """Note what is in use, which has only grown since buffers were taken in."""
+        if self.current_bytes > self._most:
+            self._most = self.current_bytes
+            self.peak_bytes = max(self.peak_bytes, self._most)
 
     def take(self, nbytes: int) -> Buffer:
         """A buffer of at least `nbytes`; its content is whatever was there."""
         if self.returned:
             self.collect()
-        buckets = self._buckets
-        bucket = buckets.get(nbytes) or buckets.find(
-            nbytes, lambda: size_class(nbytes, self._limit)
-        )
-        free = self._free[bucket]
+        known = self._classes
+        bucket, free = known.get(nbytes) or known.find(nbytes, lambda: self._class_of(nbytes))
         buffer = self._all[heappop(free)] if free else self._create(bucket)
-        current = self.current_bytes + bucket
-        self.current_bytes = current
-        if current > self._most:
-            self._most = current
-            self.peak_bytes = max(self.peak_bytes, current)
+        self.current_bytes += bucket
         return buffer
 
+    def _class_of(self, nbytes: int) -> tuple[int, list[int]]:
+        bucket = size_class(nbytes, self._limit)
+        return bucket, self._free[bucket]
+
     def _create(self, nbytes: int) -> Buffer:
+        self._note_most()
         if self.free_bytes > self.keep_bytes and self.reserved_bytes + nbytes > 2 * self._most:
             self.trim()
         buffer = self._engine.buffer(nbytes)

@@ -43,7 +43,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, MemoryUse
 
-from ._array import GpuArray, Result, Storage, dense_strides, result_of
+from ._array import GpuArray, Result, Storage, array_of, dense_strides, result_of
 from ._cache import Recent
 from ._engine import Buffer, Engine, Noted, Pipeline, driver
 from ._errors import DeviceMemoryError, ForkedLock, ShaderError, too_wide
@@ -131,19 +131,7 @@ class GpuDevice:
 
     def _made(self, result: Result) -> GpuArray:
         """A new array with undefined content. The caller holds the lock."""
-        array = GpuArray.__new__(GpuArray)
-        array.offset = 0
-        (
-            array.shape,
-            array.strides,
-            array.size,
-            nbytes,
-            array.dtype,
-            array.known,
-            array.contiguous,
-        ) = result
-        array.storage = self._storage(nbytes)
-        return array
+        return array_of(result, self._storage(result[3]), 0)
 
     def storage(self, nbytes: int) -> Storage:
         """Take a buffer of at least `nbytes` from the pool."""

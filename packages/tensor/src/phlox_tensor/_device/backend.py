@@ -206,6 +206,8 @@ class Backend(metaclass=_Interned):
         plain = exact(attributes)
         if plain is None:
             return None
+        if not others:  # as most calls are
+            return op, plain, self._part_of_key(first)
         return (op, plain, self._part_of_key(first), *map(self._part_of_key, others))
 
     def _part_of_key(self, operand: Any) -> Any:
