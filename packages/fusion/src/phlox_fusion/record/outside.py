@@ -7,7 +7,7 @@ import os
 import sys
 import types
 from array import array
-from collections import ChainMap, UserDict, UserList, UserString, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cached_property, partial, partialmethod, singledispatchmethod
@@ -16,7 +16,7 @@ from random import Random
 from threading import local
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, final
-from weakref import ReferenceType, WeakKeyDictionary, WeakSet, WeakValueDictionary
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -66,14 +66,8 @@ _BEHIND: Final[dict[type, tuple[str, ...]]] = {
     staticmethod: ("__func__",),
 }
 
-# Each keeps all in one attribute, which its methods may put another object into.
-_IN_ATTRIBUTES: Final = (
-    *(ChainMap, UserDict, UserList, UserString),
-    *(WeakKeyDictionary, WeakSet, WeakValueDictionary),
-)
-_DATA: Final = ("data", "maps")  # those attributes
-_GIVING: Final = (ContextVar, ReferenceType)
-_BYTES: Final = (array, bytearray, memoryview)
+# Classes of these keep all in ``data`` or ``maps``, where methods may put another object.
+_HOLDING: Final = frozenset({"_weakrefset", "collections", "weakref"})
 
 
 class Outside(NamedTuple):
@@ -277,9 +271,9 @@ class _Walk:
             self._container(item, place)
         elif isinstance(item, np.ndarray):
             self._array(item, place)
-        elif isinstance(item, _GIVING):
+        elif isinstance(item, ContextVar | ReferenceType):
             self.add(self._watch(given_by, item, place), place.inside())
-        elif isinstance(item, _BYTES):
+        elif isinstance(item, array | bytearray | memoryview):
             if memoryview(item).nbytes > refused.MOST_BYTES:
                 raise refused.too_large(item, place.name)
             self._watch(data_of, item, place)
@@ -325,7 +319,8 @@ class _Walk:
         if isinstance(item, attrgetter | methodcaller):
             self._asked |= words(repr(item))
             self._names |= self._asked
-        self._open.append(_Open(item, place, _DATA if isinstance(item, _IN_ATTRIBUTES) else ()))
+        holds = not _HOLDING.isdisjoint(base.__module__ for base in type(item).__mro__)
+        self._open.append(_Open(item, place, ("data", "maps") if holds else ()))
 
     def _function(self, function: FunctionType, *, own: bool = False) -> None:
         """Watch what the names of a function stand for, and go on there."""
