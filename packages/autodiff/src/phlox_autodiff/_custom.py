@@ -148,7 +148,9 @@ class _Call:
         self._names: Final = tuple(kwargs)
         flags = [([isinstance(x, Tensor) for x in leaves], s) for leaves, s in self._parts]
         self._layout: Final = [each for each in flags if any(each[0])]
-        self.tensors: Tensors = tuple(t for t in _all(self._parts) if isinstance(t, Tensor))
+        self.tensors: Tensors = tuple(
+            leaf for leaves, _ in self._parts for leaf in leaves if isinstance(leaf, Tensor)
+        )
         self._output: Any = None
 
     def __call__(self, *tensors: Tensor[Any]) -> tuple[Tensors, Follow, Follow | None]:
@@ -189,10 +191,6 @@ class _Call:
     def rebuilt(self, values: Tensors) -> Any:
         """The value as the function gave it."""
         return self._output.rebuild(values)
-
-
-def _all(parts: list[tuple[list[Any], Any]]) -> list[Any]:
-    return [leaf for leaves, _ in parts for leaf in leaves]
 
 
 def _apply(plan: _CustomPlan, flat: Flat, tensors: Tensors) -> Tensors:

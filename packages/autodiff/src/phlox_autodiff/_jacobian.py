@@ -93,7 +93,9 @@ def jacobian(
                 got=describe(call.output),
                 expected="a tensor with a derivative, or a tree of them",
             )
-        fewer = mode is None and _elements(call, call.output) > _inputs(call)
+        fewer = mode is None and _elements(call, call.output) > sum(
+            leaf.size for leaf in call.tracked(call.inputs)
+        )
         if (mode == "columns" or fewer) and call.tracked(call.output):
 
             def of(*chosen: Any) -> Any:
@@ -115,10 +117,6 @@ def jacobian(
 
 def _elements(call: Recorded, output: Any) -> int:
     return sum(leaf.size for leaf in tree.leaves(output) if is_float(leaf))
-
-
-def _inputs(call: Recorded) -> int:
-    return sum(leaf.size for leaf in call.tracked(call.inputs))
 
 
 # By output leaf and input leaf: the derivative, or None where there is none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Never, ParamSpec, TypeVar, final, overload
@@ -74,10 +75,6 @@ class Recording:
                 MODES.change(-1)
 
 
-def _off_for_a_block() -> Recording:
-    return Recording(off=True)
-
-
 @final
 class _NoGrad:
     """Record nothing in a ``with`` block, or in calls of a decorated function.
@@ -112,7 +109,7 @@ class _NoGrad:
                 expected="a function, or nothing",
                 hint="with px.no_grad(): ...",
             )
-        opened: Block[None] = Block("no_grad", _off_for_a_block)
+        opened: Block[None] = Block("no_grad", partial(Recording, off=True))
         return opened if function is None else opened(function)
 
     def __enter__(self) -> Never:

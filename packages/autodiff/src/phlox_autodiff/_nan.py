@@ -180,21 +180,17 @@ def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | 
             bad = _bad([t for t in items if t is not None])
             if bad is not None:
                 given = cotangent if isinstance(cotangent, list) else [cotangent]
+                elsewhere = f"the call of {plan.name}, which is no op, or ran before the block"
                 raise GradientError(
                     plan.name,
                     f"its derivative gives {bad}",
                     got=_described("cotangent", [t for t in given if t is not None]),
                     expected="finite numbers" if MODE.infinities else "numbers",
-                    hint=f"look at {getattr(node, 'origin', _elsewhere(plan))}",
+                    hint=f"look at {getattr(node, 'origin', elsewhere)}",
                 )
             _merge(pending, parent, item)
     finally:
         _depth.calls -= 1
-
-
-def _elsewhere(plan: Plan) -> str:
-    """Where to look for a node that no watched op made."""
-    return f"the call of {plan.name}, which is no op, or ran before the block"
 
 
 def _merge(pending: Pending, parent: Node, item: Any) -> None:

@@ -55,10 +55,6 @@ def picker(places: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]
     return lambda given: (given[only],)
 
 
-def _step(function: RuleFunction, places: tuple[int, ...]) -> Step:
-    return Step(function, places[0] if len(places) == 1 else None, picker(places))
-
-
 @final
 class OpPlan(Plan):
     """The plan of an op for one set of tracked operands.
@@ -130,9 +126,10 @@ class OpPlan(Plan):
         where = {Source("cotangent", i): i for i in range(self.results)}
         where |= {source: self.results + i for i, source in enumerate([*kept, *told])}
         self.steps = [
-            _step(function, tuple(where[s] for s in rule.sources[i]))
+            Step(function, at[0] if len(at) == 1 else None, picker(at))
             for i in chosen
             if (function := rule.functions[i]) is not None
+            for at in [tuple(where[s] for s in rule.sources[i])]
         ]
         self.joint = places if rule.joint else None
         self.pick_pool, self.pick_parents = picker(self.pool), picker(self.parents)

@@ -32,7 +32,8 @@ def refusals(made: Recording, inputs: Inputs) -> Iterator[None]:
         return None if frame.f_globals.get("__name__", "").startswith("phlox") else raised
 
     def raised(frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "exception" and _refuses(arg[0]):  # in each frame on the way to the ``except``
+        refuses = event == "exception" and issubclass(arg[0], TypeError)
+        if refuses and not issubclass(arg[0], PhloxError):  # in each frame up to the ``except``
             found.update(inputs.near(made, frame))
         return raised
 
@@ -45,7 +46,3 @@ def refusals(made: Recording, inputs: Inputs) -> Iterator[None]:
     if found:
         made.outcomes.clear()
         raise StartAgain(inputs.pins | found)
-
-
-def _refuses(error: type[BaseException]) -> bool:
-    return issubclass(error, TypeError) and not issubclass(error, PhloxError)

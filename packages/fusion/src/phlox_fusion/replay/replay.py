@@ -116,7 +116,8 @@ class _Writer:
             source.line(f"{', '.join(names)}, = leaves")
         contents = {cell: self._open(cell, place) for cell, place in trace.opened.items()}
         self._numbers()
-        early = [c for c, p in trace.left.items() if c in contents and not _has_values(p)]
+        plain = [c for c, place in trace.left.items() if Value not in map(type, place.refs)]
+        early = [c for c in plain if c in contents]
         for cell in early:
             self._swap(cell, contents[cell], trace.left[cell])
         write_steps(source, self._schedule.lines, self._schedule.kept, self._constants)
@@ -231,10 +232,6 @@ def folded(graph: Graph) -> tuple[list[Node], dict[int, Any]]:
         outs = out if node.op.signature.several else (out,)
         constants.update(zip(node.results, outs, strict=True))
     return nodes, constants
-
-
-def _has_values(place: Place) -> bool:
-    return any(type(ref) is Value for ref in place.refs)
 
 
 def undo_all(undo: Sequence[Any]) -> None:

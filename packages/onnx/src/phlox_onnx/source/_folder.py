@@ -22,7 +22,6 @@ from phlox_record import (
 from phlox_tensor import ArgumentError, Numpy, asarray
 
 from .._errors import OnnxError
-from .._graph import Value
 from ..read._limits import Limits
 from ..read._read import Source
 from ..run._quantized import Quantized
@@ -192,13 +191,14 @@ def _written_to(made: Package, folder: Path) -> None:
 def report_of(made: Package) -> str:
     """What became of a file, as Markdown."""
     r = made.report
+    inputs = ", ".join(ascii(f"{v.name} {v.dtype} {v.sizes}") for v in made.inputs)
     simple = ", ".join(f"{n} {word}" for word, n in r["simplified"].items() if n) or "nothing"
     lines = [
         "# Report",
         "",
         f"{r['nodes']} nodes became {r['lines']} lines in {r['classes']} classes.",
         "",
-        f"- inputs: {', '.join(map(_described, made.inputs))}",
+        f"- inputs: {inputs}",
         f"- trained: {r['trained']} numbers; frozen: {r['frozen']}; state: {r['state']}",
         f"- simplified: {simple}",
         f"- recognised: {_counts(r['recognised'])}",
@@ -214,10 +214,6 @@ def report_of(made: Package) -> str:
 def ascii_of(line: str) -> str:
     """A line in which names of a file are plain words."""
     return line.encode("ascii", "backslashreplace").decode()
-
-
-def _described(value: Value) -> str:
-    return ascii(f"{value.name} {value.dtype} {value.sizes}")
 
 
 def _nodes(names: list[str]) -> str:

@@ -18,10 +18,6 @@ from .norm import rms_normalization
 T = Tensor[Any]
 
 
-def _normal(x: T, gamma: T, beta: T | None, epsilon: float) -> T:
-    return px.layer_norm(x, gamma, beta, epsilon)
-
-
 def skip_layer_normalization(
     input: T,
     skip: T,
@@ -34,7 +30,7 @@ def skip_layer_normalization(
     """The norm of a sum; mean and deviation, which nothing reads, are absent."""
     total = input + skip
     total = total if bias is None else total + bias
-    return _normal(total, gamma, beta, epsilon), None, None, total  # fmt: skip
+    return px.layer_norm(total, gamma, beta, epsilon), None, None, total
 
 
 def skip_simplified_layer_normalization(
@@ -72,11 +68,7 @@ def embed_layer_normalization(
     seen = None if mask is None else mask.sum(axis=1).astype(px.int32)
     if seen is None and outputs > 1:
         seen = px.full((input_ids.shape[0],), 0, dtype=px.int32, device=input_ids.device)
-    return _normal(total, gamma, beta, epsilon), seen, total
-
-
-def _heads(x: T, heads: int) -> T:
-    return by_heads(x, heads) if x.ndim == 3 else x
+    return px.layer_norm(total, gamma, beta, epsilon), seen, total
 
 
 def _seen_by_length(mask: T, keys: int) -> T:
@@ -128,7 +120,7 @@ def multi_head_attention(
         query = query + bias[:n]
         if key.ndim == 3:
             key, value = key + bias[n : n + m], value + bias[n + m :]
-    q, k, v = (_heads(x, num_heads) for x in (query, key, value))
+    q, k, v = (by_heads(x, num_heads) if x.ndim == 3 else x for x in (query, key, value))
     if past_key is not None and past_value is not None:
         k, v = px.concat([past_key, k], axis=2), px.concat([past_value, v], axis=2)
     seen = None if key_padding_mask is None else _seen_by_length(key_padding_mask, k.shape[2])

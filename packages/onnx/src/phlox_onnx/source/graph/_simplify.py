@@ -73,15 +73,12 @@ def _chosen(graph: Graph, around: dict[str, Array]) -> int:
         graph.constants |= taken.constants
         nodes += taken.nodes
         nodes += [
-            _identity(v.name, out) for v, out in zip(taken.outputs, node.outputs, strict=False)
+            Node("Identity", "", [v.name], [out], {}, "", 28)
+            for v, out in zip(taken.outputs, node.outputs, strict=False)
         ]
         count += 1
     graph.nodes = nodes
     return count
-
-
-def _identity(source: str, target: str) -> Node:
-    return Node("Identity", "", [source], [target], {}, "", 28)
 
 
 def _without_no_ops(graph: Graph, renamed: dict[str, str]) -> int:

@@ -141,7 +141,10 @@ class Structure:
                 break
             work -= length * len(starts)
             for found in self._alike(starts, length, block, shared, readers):
-                own = [self._leaves(block.lines[start : start + length]) for start in found]
+                own = [
+                    self.leaves(_fields_of(block.lines[start : start + length], []))
+                    for start in found
+                ]
                 is_module = self.module_paths.homes(own) is not None
                 if not is_module and all(map(self.module_paths.named, own)):
                     continue  # the names of the file part the layers in another way
@@ -152,9 +155,6 @@ class Structure:
             return False
         self._replace(starts, length)
         return True
-
-    def _leaves(self, lines: list[Line]) -> list[int]:
-        return self.leaves(_fields_of(lines, []))
 
     def _candidates(self, block: Block) -> list[tuple[int, int, list[int]]]:
         """Runs of lines that read alike: what they save at most, their length, their starts."""
