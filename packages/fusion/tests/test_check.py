@@ -12,7 +12,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import Fusion, compile
-from phlox_tensor import Backend, capture
+from phlox_tensor import capture
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.capture import Program, ProgramLimits, interpreted, same_bits
 from phlox_tensor.testing import assert_program
 
@@ -54,12 +55,10 @@ def test_an_op_that_fails_raises_as_it_does_without_a_check() -> None:
     assert not any("phlox_fusion>" in str(entry.path) for entry in caught.traceback)
 
 
-class Broken(Backend):
+class Broken(Arrays):
     """NumPy with programs, in which tanh is sin, or a value from 2.5 is another one."""
 
     name = "broken"
-    dtypes = pt.Numpy().dtypes
-    default_float, default_int = pt.float32, pt.int64
     limits = ProgramLimits(bindings=8, instrs=16, folds=True)
 
     def __init__(self, how: str = "tanh") -> None:
@@ -69,26 +68,6 @@ class Broken(Backend):
     def entry(self, name: str) -> Any:
         """The reference of the op."""
         return pt.Numpy().entry(name)
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Its shape."""
-        return pt.Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> pt.DType:
-        """Its element type."""
-        return pt.Numpy().dtype_of(primitive)
-
-    def strides_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """How its elements lie."""
-        return pt.Numpy().strides_of(primitive)
-
-    def upload(self, array: Any, dtype: pt.DType, /) -> Any:
-        """A copy."""
-        return pt.Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        """The array."""
-        return pt.Numpy().read(primitive)
 
     def kernel(self, program: Program, /) -> Any:
         """The interpreter, as it should not be."""

@@ -13,19 +13,17 @@ from phlox_fusion import Fusion, compile
 from phlox_fusion.plan.items import Fused
 from phlox_fusion.replay.replay import plan_of
 from phlox_tensor import Backend, Numpy, Tensor
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.capture import Instr, Program, ProgramLimits, interpreted
 
 FORMULAS = ("elu", "hard_shrink", "hard_tanh", "leaky_relu", "log_sigmoid", "relu6", "threshold")
 
 
 @final
-class Folding(Backend):
+class Folding(Arrays):
     """NumPy with programs that fold, or not; their kernels are counted, or as a test makes them."""
 
     name = "folding"
-    dtypes = Numpy().dtypes
-    default_float = pt.float32
-    default_int = pt.int64
 
     def __init__(
         self,
@@ -44,22 +42,6 @@ class Folding(Backend):
     def entry(self, name: str) -> Any:
         """The reference of the op; none for those of which the formula is to run."""
         return None if name in FORMULAS else Numpy().entry(name)
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Its shape."""
-        return Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> pt.DType:
-        """Its element type."""
-        return Numpy().dtype_of(primitive)
-
-    def upload(self, array: Any, dtype: pt.DType, /) -> Any:
-        """A copy."""
-        return Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        """The array."""
-        return Numpy().read(primitive)
 
     def kernel(self, program: Program, /) -> Any:
         """What the test makes; else the interpreter, which there is none of for float16."""

@@ -11,7 +11,8 @@ import phlox_tensor as pt
 from phlox_fusion import Fusion, compile, kernel
 from phlox_fusion.device import fusion as _fusion
 from phlox_fusion.device import stream as _stream
-from phlox_tensor import Backend, DType, Entry, Numpy, Tensor
+from phlox_tensor import Entry, Numpy, Tensor
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.capture import Kernel, Program, ProgramLimits, interpreted
 
 LAZY = Fusion(Numpy(), least=0)
@@ -237,12 +238,10 @@ def _failing(*args: Any) -> Any:
 
 
 @final
-class Noting(Backend):
+class Noting(Arrays):
     """NumPy that notes what it runs, and fails where it should."""
 
     name = "noting"
-    dtypes = Numpy().dtypes
-    default_float, default_int = pt.float32, pt.int64
 
     def __init__(self, seen: list[str], failing: str = "", wrong: str = "") -> None:
         self.settings = (id(seen), failing, wrong)
@@ -271,18 +270,6 @@ class Noting(Backend):
             return inside(*args)
 
         return run
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        return Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> DType:
-        return Numpy().dtype_of(primitive)
-
-    def upload(self, array: Any, dtype: DType, /) -> Any:
-        return Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        return Numpy().read(primitive)
 
 
 def test_plans_and_shapes_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,18 +9,16 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile
-from phlox_tensor import Backend, DType, Numpy, Tensor
+from phlox_tensor import Backend, Numpy, Tensor
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.capture import Program, ProgramLimits, RowProduct, interpreted
 
 
 @final
-class Products(Backend):
+class Products(Arrays):
     """NumPy that takes products of up to two rows together; it notes which."""
 
     name = "products"
-    dtypes = Numpy().dtypes
-    default_float = pt.float32
-    default_int = pt.int64
 
     def __init__(self, refuses: tuple[int, ...] = ()) -> None:
         self.settings = (refuses,)
@@ -31,22 +29,6 @@ class Products(Backend):
     def entry(self, name: str) -> Any:
         """The reference of the op."""
         return Numpy().entry(name)
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Its shape."""
-        return Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> DType:
-        """Its element type."""
-        return Numpy().dtype_of(primitive)
-
-    def upload(self, array: Any, dtype: DType, /) -> Any:
-        """A copy."""
-        return Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        """The array."""
-        return Numpy().read(primitive)
 
     def kernel(self, program: Program, /) -> Any:
         """The interpreter."""

@@ -16,18 +16,16 @@ from phlox_fusion import compile
 from phlox_fusion.plan import plan as planning
 from phlox_fusion.plan.items import Fused, gives, last_uses, takes
 from phlox_fusion.replay.replay import folded, plan_of
-from phlox_tensor import Backend, DType, Numpy, Tensor
+from phlox_tensor import Backend, Numpy, Tensor
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.capture import Graph, Program, ProgramLimits, interpreted
 
 
 @final
-class Programs(Backend):
+class Programs(Arrays):
     """NumPy with programs, which the reference interprets; it counts their calls."""
 
     name = "programs"
-    dtypes = Numpy().dtypes
-    default_float = pt.float32
-    default_int = pt.int64
 
     def __init__(
         self,
@@ -48,22 +46,6 @@ class Programs(Backend):
     def entry(self, name: str) -> Any:
         """The reference of the op."""
         return Numpy().entry(name)
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Its shape."""
-        return Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> DType:
-        """Its element type."""
-        return Numpy().dtype_of(primitive)
-
-    def upload(self, array: Any, dtype: DType, /) -> Any:
-        """A copy."""
-        return Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        """The array."""
-        return Numpy().read(primitive)
 
     def kernel(self, program: Program, /) -> Any:
         """The interpreter; there is none for erf, and none for float16."""
@@ -238,19 +220,12 @@ def test_a_number_that_does_not_fit_raises_as_the_function_does() -> None:
 
 
 @final
-class Altered(Backend):
+class Altered(Arrays):
     """NumPy whose programs are not those of its ops."""
 
     name = "altered"
-    dtypes = Numpy().dtypes
-    default_float = pt.float32
-    default_int = pt.int64
     limits = ProgramLimits(bindings=8)
     entry = Programs.entry
-    shape_of = Programs.shape_of
-    dtype_of = Programs.dtype_of
-    upload = Programs.upload
-    read = Programs.read
 
     def __init__(self, kernel: Callable[[Program], Any]) -> None:
         self.settings = (kernel,)

@@ -27,6 +27,7 @@ from phlox_tensor import (
     Tensor,
 )
 from phlox_tensor._device import finding as _device
+from phlox_tensor._device.numpy_backend import Arrays
 
 WIDE = Numpy(float="float64", int="int32")
 
@@ -86,14 +87,8 @@ class Point:
 def test_installed_backends_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that cannot run here are left out; one that can is the default when it is the CPU."""
 
-    class Several(Backend):
+    class Several(Arrays):
         name = "several"
-        dtypes = Numpy.dtypes
-        default_float, default_int = pt.float32, pt.int64
-        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
-        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
-        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
-        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def __init__(self, index: int = 0) -> None:
             if index > 1:
@@ -258,14 +253,8 @@ def test_a_device_that_does_not_record_says_so() -> None:
 
 def test_an_op_that_a_backend_lacks() -> None:
     @final
-    class Poor(Backend):
+    class Poor(Arrays):
         name = "poor"
-        dtypes = Numpy.dtypes
-        default_float, default_int = pt.float32, pt.int64
-        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
-        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
-        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
-        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def entry(self, name: str) -> Any:
             return Numpy().entry(name) if name in ("full", "maximum") else None
@@ -286,14 +275,10 @@ def test_entries_become_plain_attributes() -> None:
 
 
 def test_integers_that_do_not_fit_are_not_wrapped() -> None:
-    class Small(Backend):
+    class Small(Arrays):
         name = "small"
         dtypes = frozenset({pt.int8, pt.float32})
         default_float, default_int = pt.float32, pt.int8
-        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
-        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
-        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
-        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def entry(self, name: str) -> Any:
             return Numpy("float32", "int8").entry(name)

@@ -8,6 +8,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import REGISTRY, ArgumentError, KindError, Numpy, ShapeError, Spec
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.ops import _families as families
 from phlox_tensor.testing import Check
 
@@ -67,27 +68,13 @@ def test_what_the_call_refuses_is_refused() -> None:
         REGISTRY["cast"].infer(Spec((2,), F32), "float64", device=pt.Meta(dtypes=["float32"]))
 
 
-class Wrong(pt.Backend):
+class Wrong(Arrays):
     """NumPy, but for one op that gives what its declaration does not say."""
 
     name = "wrong"
-    dtypes = Numpy.dtypes
-    default_float, default_int = F32, pt.int64
 
     def __init__(self, spoil: Any, which: str) -> None:
         self.settings = (spoil, which)
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        return Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> pt.DType:
-        return Numpy().dtype_of(primitive)
-
-    def upload(self, array: Any, dtype: pt.DType, /) -> Any:
-        return Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        return Numpy().read(primitive)
 
     def entry(self, name: str) -> Any:
         right = Numpy().entry(name)

@@ -11,7 +11,8 @@ import pytest
 
 import phlox_tensor as pt
 import phlox_tensor.testing as pt_testing
-from phlox_tensor import REGISTRY, Backend, Numpy
+from phlox_tensor import REGISTRY, Numpy
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.testing import (
     LAYOUTS,
     check,
@@ -28,16 +29,11 @@ Array = np.ndarray[Any, Any]
 
 
 @final
-class Wrong(Backend):
+class Wrong(Arrays):
     """The reference with one entry replaced: what users build their own backend from."""
 
     name = "wrong"
     dtypes = frozenset({pt.bool_, pt.float32, pt.int64})
-    default_float, default_int = pt.float32, pt.int64
-    dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
-    shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
-    read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
-    upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
     def __init__(self, op: str, replace: Callable[[Any], Any]) -> None:
         self.settings = (op, replace)
@@ -195,14 +191,10 @@ def test_a_missing_op_is_named() -> None:
 
 def test_slack_widens_tolerances() -> None:
     @final
-    class Lax(Backend):
+    class Lax(Arrays):
         name = "lax"
         slack = 40.0
-        dtypes, default_float, default_int = Wrong.dtypes, pt.float32, pt.int64
-        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
-        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
-        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
-        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
+        dtypes = Wrong.dtypes
 
         def entry(self, name: str) -> Any:
             return Wrong("exp", FAULTS["off by a hair"][1]).entry(name)

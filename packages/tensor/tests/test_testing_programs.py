@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
+from phlox_tensor._device.numpy_backend import Arrays
 from phlox_tensor.capture import Instr, Program, interpreted
 from phlox_tensor.testing import assert_program, strided
 
@@ -19,12 +20,10 @@ CHAIN = Program(
 )
 
 
-class Programs(pt.Backend):
+class Programs(Arrays):
     """NumPy with programs, in which an op may be another one."""
 
     name = "programs"
-    dtypes = pt.Numpy().dtypes
-    default_float, default_int = pt.float32, pt.int64
 
     def __init__(self, tanh: str = "tanh") -> None:
         self.settings = (tanh,)
@@ -33,22 +32,6 @@ class Programs(pt.Backend):
     def entry(self, name: str) -> Any:
         """The reference of the op."""
         return pt.Numpy().entry(name)
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Its shape."""
-        return pt.Numpy().shape_of(primitive)
-
-    def dtype_of(self, primitive: Any, /) -> pt.DType:
-        """Its element type."""
-        return pt.Numpy().dtype_of(primitive)
-
-    def upload(self, array: Any, dtype: pt.DType, /) -> Any:
-        """A copy."""
-        return pt.Numpy().upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        """The array."""
-        return pt.Numpy().read(primitive)
 
     def kernel(self, program: Program, /) -> Any:
         """The interpreter, with another op in the place of tanh."""

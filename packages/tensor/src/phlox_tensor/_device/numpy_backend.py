@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from .._op.declaration import REGISTRY, Op
-from .._values.dtype import BY_NUMPY, DTYPES, DType, DTypeLike, default_dtype
+from .._values.dtype import BY_NUMPY, DTYPES, DType, DTypeLike, default_dtype, float32, int64
 from ..inference import result_dtype
 from .backend import Backend
 from .table import Entry
@@ -16,33 +16,11 @@ from .table import Entry
 Array = np.ndarray[Any, Any]
 
 
-@final
-class Numpy(Backend):
-    """NumPy arrays, computed by the references that the ops declare.
+class Arrays(Backend):
+    """A device whose primitives are arrays; a subclass says what runs the ops."""
 
-    Args:
-        float: element type of new Float tensors.
-        int: element type of new Int tensors.
-    """
-
-    name = "numpy"
     dtypes = frozenset(DTYPES.values())
-
-    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
-        """Choose the default element types."""
-        self.default_float = default_dtype("float", float, "Numpy")
-        self.default_int = default_dtype("int", int, "Numpy")
-        self.settings = (self.default_float.name, self.default_int.name)
-
-    def __repr__(self) -> str:
-        given = [
-            f"{key}={value!r}"
-            for key, value, default in zip(
-                ("float", "int"), self.settings, ("float32", "int64"), strict=True
-            )
-            if value != default
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
+    default_float, default_int = float32, int64
 
     def shape_of(self, primitive: Array, /) -> tuple[int, ...]:
         """Return the shape of an array."""
@@ -63,6 +41,34 @@ class Numpy(Backend):
     def read(self, primitive: Array, /) -> Array:
         """Return a view of the array."""
         return primitive.view()
+
+
+@final
+class Numpy(Arrays):
+    """NumPy arrays, computed by the references that the ops declare.
+
+    Args:
+        float: element type of new Float tensors.
+        int: element type of new Int tensors.
+    """
+
+    name = "numpy"
+
+    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
+        """Choose the default element types."""
+        self.default_float = default_dtype("float", float, "Numpy")
+        self.default_int = default_dtype("int", int, "Numpy")
+        self.settings = (self.default_float.name, self.default_int.name)
+
+    def __repr__(self) -> str:
+        given = [
+            f"{key}={value!r}"
+            for key, value, default in zip(
+                ("float", "int"), self.settings, ("float32", "int64"), strict=True
+            )
+            if value != default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def entry(self, name: str) -> Entry | None:
         """Return the reference of the op, made to give the declared type."""
