@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
 import types
 import warnings
 from collections import deque
@@ -93,6 +94,19 @@ def test_globals_of_helpers_are_followed() -> None:
         followed(compile(function), (), set_global)
     followed(compile(lambda x, f: f(x)), (by_global,), set_global)
     set_global(1.0)
+
+
+def test_what_texts_in_code_name_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def set_variable(value: float) -> None:
+        monkeypatch.setenv("FUSION_RATE", str(value))
+
+    def set_pace(value: float) -> None:
+        settings.pace = value
+
+    settings = types.SimpleNamespace()
+    followed(compile(lambda x: x * float(os.environ["FUSION_RATE"])), (), set_variable)
+    followed(compile(lambda x: x * float("{.pace}".format(settings))), (), set_pace)  # noqa: UP032 - the case
+    followed(compile(lambda x: x * getattr(settings, "pace", 1.0)), (), set_pace)
 
 
 def test_a_global_that_comes_later_is_followed() -> None:
