@@ -7,16 +7,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from phlox_tensor import DType
 
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
-from ._engine import SharesMemory, driver
+from ._engine import Pipeline, SharesMemory, driver
 from ._layout import Shape, merge_axes, window
-from ._runtime import GpuDevice
+from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl import copy as kernels
 from .wgsl.walk import WORKGROUP
@@ -42,33 +42,45 @@ def packed(device: GpuDevice, x: GpuArray) -> GpuArray:
     return x if not x.size or reach < 2 * x.size + 64 else copy(device, x)
 
 
+class _Plan(NamedTuple):
+    """A copy between arrays of two layouts but for their offsets, which lie behind ``head``."""
+
+    pipeline: Pipeline
+    grid: tuple[int, int, int]
+    head: Shape
+    unit: int  # elements in which offsets count
+    tail: Shape
+
+
 def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray, *, add: bool = False) -> None:
     """Write x into `out`, a fresh array or a window of one, of its shape and type, or `add` it."""
     if not x.size:
         return
+    key = ("copy", x.known or x.layout, out.known or out.layout, add)
+    plan: _Plan = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan(device, x, out, add)
+    )
+    params = (*plan.head, x.offset // plan.unit, out.offset // plan.unit, *plan.tail)
+    device.record(plan.pipeline, [x], [out], params, plan.grid)
+
+
+def _plan(device: GpuDevice, x: GpuArray, out: GpuArray, add: bool) -> _Plan:
     lengths, (read, write) = merge_axes(x.shape, [x.strides, out.strides])
     word = x.wgsl if add else "u32" if x.item_bytes == 4 else "f16"
     if not lengths:
         lengths, read, write = (1,), (1,), (1,)
     if not add and _tileable(lengths, read, write):
-        _copy_tiles(device, x, out, lengths, read, write, word)
-        return
-    offsets = [x.offset, out.offset]
-    if _vectors(lengths, read, write, offsets):
-        word = f"vec4<{word}>"
+        return _plan_tiles(device, lengths, read, write, word)
+    unit = 1
+    if _vectors(lengths, read, write, [x.offset, out.offset]):
+        unit, word = 4, f"vec4<{word}>"
         lengths = (*lengths[:-1], lengths[-1] // 4)
         read = (*[s // 4 for s in read[:-1]], 1)
         write = (*[s // 4 for s in write[:-1]], 1)
-        offsets = [o // 4 for o in offsets]
     count = math.prod(lengths)
-    rank = len(lengths)
-    device.launch(
-        (kernels.strided, word, rank, add),
-        [x],
-        [out],
-        (count, *offsets, *lengths[1:], *read, *write),
-        -(-count // WORKGROUP),
-    )
+    pipeline = device.pipeline(kernels.strided, word, len(lengths), add)
+    groups = grid(-(-count // WORKGROUP))
+    return _Plan(pipeline, groups, (count,), unit, (*lengths[1:], *read, *write))
 
 
 def _vectors(lengths: Shape, read: Shape, write: Shape, offsets: list[int]) -> bool:
@@ -83,24 +95,14 @@ def _tileable(lengths: Shape, read: Shape, write: Shape) -> bool:
     return min(lengths[-1], lengths[read.index(1)]) >= kernels.TILE // 4
 
 
-def _copy_tiles(
-    device: GpuDevice,
-    x: GpuArray,
-    out: GpuArray,
-    lengths: Shape,
-    read: Shape,
-    write: Shape,
-    word: str,
-) -> None:
+def _plan_tiles(device: GpuDevice, lengths: Shape, read: Shape, write: Shape, word: str) -> _Plan:
     """Through tiles in workgroup memory, so that reads and writes both run along memory."""
     last = len(lengths) - 1
     other = read.index(1)
     outer = [axis for axis in range(last) if axis != other]
     tiles = [-(-lengths[last] // kernels.TILE), -(-lengths[other] // kernels.TILE)]
     groups = tiles[0] * tiles[1] * math.prod(lengths[axis] for axis in outer)
-    params = (
-        x.offset,
-        out.offset,
+    tail = (
         groups,
         *tiles,
         lengths[last],
@@ -111,8 +113,8 @@ def _copy_tiles(
         *(read[axis] for axis in outer),
         *(write[axis] for axis in outer),
     )
-    rank = len(outer)
-    device.launch((kernels.tiled, word, rank), [x], [out], params, groups)
+    pipeline = device.pipeline(kernels.tiled, word, len(outer))
+    return _Plan(pipeline, grid(groups), (), 1, tail)
 
 
 def full(device: GpuDevice, shape: Shape, value: Any, dtype: DType) -> GpuArray:
