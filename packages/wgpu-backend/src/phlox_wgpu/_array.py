@@ -145,11 +145,18 @@ def array_of(result: Result, storage: Storage, offset: int) -> GpuArray:
     return array
 
 
-def seen_as(x: GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> Result:
-    """Arrays of the layout of x under another shape, from the same place on."""
-    size, known = math.prod(shape), layout_of(x.dtype, shape, strides, x.offset)
-    dense = is_dense(shape, strides)
-    return shape, strides, size, size * x.item_bytes, x.dtype, known, dense
+def seen_as(dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Result:
+    """Arrays of a layout, which is that of the offset up to multiples of 4."""
+    size, known = math.prod(shape), layout_of(dtype, shape, strides, offset)
+    return (
+        shape,
+        strides,
+        size,
+        size * ITEM_BYTES[dtype.name],
+        dtype,
+        known,
+        is_dense(shape, strides),
+    )
 
 
 @lru_cache(_KEPT_LAYOUTS)

@@ -154,15 +154,23 @@ def add_slices(
     device: GpuDevice, parts: tuple[GpuArray, ...], shape: Shape, start: Shape, step: Shape
 ) -> GpuArray:
     """Zeros of a shape to which parts are added, each at a slice."""
-    rank, dense = len(shape), dense_strides(shape)
-    apart = _apart(parts, shape, start, step)
-    whole = apart and sum(part.size for part in parts) == math.prod(shape)
+    key = ("add_slices", shape, start, step, *[part.shape for part in parts])
     dtype = parts[0].dtype
+
+    def found() -> tuple[bool, bool, list[tuple[Shape, Shape, int]]]:
+        rank, dense = len(shape), dense_strides(shape)
+        apart = _apart(parts, shape, start, step)
+        whole = apart and sum(part.size for part in parts) == math.prod(shape)
+        places = []
+        for i, part in enumerate(parts):
+            first, by = (given[i * rank : (i + 1) * rank] for given in (start, step))
+            places.append(window(dense, 0, first, part.shape, by))
+        return apart, whole, places
+
+    apart, whole, places = device.plans.get(key) or device.plans.find(key, found)
     out = device.empty(shape, dtype) if whole else full(device, shape, 0, dtype)
-    for i, part in enumerate(parts):
-        first, by = (given[i * rank : (i + 1) * rank] for given in (start, step))
-        target = out.view(*window(dense, 0, first, part.shape, by))
-        copy_into(device, part, target, add=not apart)
+    for part, place in zip(parts, places, strict=True):
+        copy_into(device, part, out.view(*place), add=not apart)
     return out
 
 

@@ -23,7 +23,7 @@ def _seen(
 
     def found() -> tuple[Result | None]:
         spec = find(x, wanted)
-        return (None if spec is None else seen_as(x, *spec),)
+        return (None if spec is None else seen_as(x.dtype, *spec, x.offset),)
 
     known: tuple[Result | None] = device.plans.get(key) or device.plans.find(key, found)
     if known[0] is None:
@@ -52,10 +52,16 @@ def _permuted(x: GpuArray, axes: Shape) -> tuple[Shape, Shape]:
     return tuple(x.shape[i] for i in axes), tuple(x.strides[i] for i in axes)
 
 
-def slice_(_device: GpuDevice, x: GpuArray, start: Shape, size: Shape, step: Shape) -> GpuArray:
+def slice_(device: GpuDevice, x: GpuArray, start: Shape, size: Shape, step: Shape) -> GpuArray:
     """Element k along an axis is x[start + k*step]."""
-    shape, strides, offset = window(x.strides, x.offset, start, size, step)
-    return x.view(shape, strides, offset)
+    key = "slice", x.known or x.layout, start, size, step
+
+    def found() -> tuple[Result, int]:
+        shape, strides, offset = window(x.strides, x.offset, start, size, step)
+        return seen_as(x.dtype, shape, strides, offset), offset - x.offset
+
+    seen, further = device.plans.get(key) or device.plans.find(key, found)
+    return array_of(seen, x.storage, x.offset + further)
 
 
 def broadcast_to(device: GpuDevice, x: GpuArray, shape: Shape) -> GpuArray:
