@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ._data.transfer import upload
-from ._device.backend import Backend, of_settings
+from ._device.backend import Backend
 from ._device.finding import backend_classes, load_class
+from ._device.settings import of_settings
 from ._errors.classes import ArgumentError, GradientError, RecordError
 from ._op.attributes import is_recorded
 from ._op.declaration import REGISTRY, Op

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._device.backend import Backend, MemoryUse, Primitive, Standing, of_settings
+from .._device.backend import Backend, MemoryUse, Primitive, Standing
 from .._device.finding import as_device
+from .._device.settings import of_settings
 from .._device.table import Entry
 from .._op.declaration import REGISTRY, Op, Shape
 from .._op.expansion import expansion

@@ -6,7 +6,6 @@ import itertools
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from inspect import Parameter, signature
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
@@ -19,6 +18,7 @@ from .._values.dtype import DType
 from .._values.tensor import Tensor
 from .key import exact
 from .program import CallSequence, Kernel, Program, ProgramLimits, RowProduct, Run, SequenceRun
+from .settings import of_settings, require_settings
 from .shared import SharedMemory
 from .table import Entry, Table
 
@@ -79,38 +79,11 @@ class _Interned(ABCMeta):
             key = cls, made.settings
             kept = _Interned._objects.get(key)
             if kept is None:
-                _require_settings(cls, made)
+                require_settings(cls, made)
                 with _Interned._changing:  # no op is declared between tables and their publication
                     made._lay_out()
                     kept = _Interned._objects.setdefault(key, made)
             return kept
-
-
-def _require_settings(cls: type, made: Any) -> None:
-    """Refuse a device whose settings leave out what it was made of."""
-    taken = _taken(cls)
-    names = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
-    missing = names[len(made.settings) :] if len(taken) == len(names) else []
-    if missing:
-        say = "self.settings = (%s,)" if made.inner is None else "super().__init__(%s)"
-        raise TypeError(
-            f"[{cls.__name__}] devices that differ in {', '.join(missing)} would be one device\n"
-            f"hint: {say % ', '.join(names)}"
-        )
-
-
-def _taken(cls: Any) -> list[Parameter]:
-    """What the constructor of a device takes, without self."""
-    # Of the class itself, the signature would be the metaclass's.
-    found = [*signature(cls.__init__).parameters.values()][1:]
-    return [p for p in found if p.kind < p.VAR_KEYWORD]
-
-
-def of_settings(cls: Any, settings: Sequence[Any]) -> Any:
-    """Return the device of a class with these settings."""
-    by_keyword = [p.name for p in _taken(cls) if p.kind is p.KEYWORD_ONLY]
-    count = max(len(settings) - len(by_keyword), 0)
-    return cls(*settings[:count], **dict(zip(by_keyword, settings[count:], strict=False)))
 
 
 class Backend(metaclass=_Interned):
