@@ -29,8 +29,8 @@ use crate::vectorize;
 use forms::{Form, PART, SHARE};
 use stored::Stored;
 
-/// Rows up to which blocks are read once for each few of them, where there are no byte products of AVX-512; more make floats of the
-/// whole weight first.
+/// Rows up to which blocks are read once for each few of them, where more make floats of the whole weight first: without byte
+/// products of AVX-512, by AVX2 those that take long to unpack.
 const FEW: usize = 32;
 /// Numbers that share a scale where rows become integers.
 pub const GROUP: usize = 32;

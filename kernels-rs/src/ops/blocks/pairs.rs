@@ -3,12 +3,12 @@
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
-use super::GROUP;
 use super::dots::{by_rows, into_bytes, sum_of_four};
 use super::forms::avx2::halves_of_two;
 use super::forms::{AHEAD, Form, MOST, PART, TOGETHER, blocks_of};
+use super::{GRAIN, GROUP};
 use crate::machine::simd::{self, Level};
-use crate::machine::threads::SharedMut;
+use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -16,6 +16,8 @@ use std::ops::Range;
 /// Parts of a [`Unit`].
 const PARTS: usize = 4;
 const GROUPS: usize = PARTS * PART / GROUP;
+/// Rows of blocks that some rows meet before the next ones do: they stay in the second-level cache.
+const COLUMNS: usize = 32;
 
 /// 256 numbers of a row.
 #[derive(Clone, Copy)]
@@ -51,11 +53,17 @@ impl Rows {
         let [scale, sums] = [[0.0; GROUPS]; 2];
         let empty = Unit { scale, sums, whole: [[0; GROUP]; GROUPS], offsets: [[0; GROUP / 4]; GROUPS] };
         let mut units = filled(empty, count * each);
-        for (from, to) in from.chunks_exact(k.max(1)).zip(units.chunks_exact_mut(each.max(1))) {
-            for (from, to) in from.chunks(PARTS * PART).zip(to) {
-                put::<F>(from, to);
+        let to = SharedMut::new(units.as_mut_ptr());
+        threads::for_ranges(count, GRAIN / k.max(1) + 1, &|range| {
+            for row in range {
+                // SAFETY: each task has its own rows, of as many units.
+                let to = unsafe { to.slice(row * each..(row + 1) * each) };
+                for (from, to) in from[row * k..(row + 1) * k].chunks(PARTS * PART).zip(to) {
+                    // SAFETY: the processor was asked by the caller.
+                    unsafe { put::<F>(from, to) };
+                }
             }
-        }
+        });
         Self { units, count }
     }
 
@@ -69,17 +77,20 @@ impl Rows {
     ) {
         let bytes = from.len() / n.max(1);
         let each = self.units.len() / self.count.max(1);
-        for column in columns {
-            let row = &from[column * bytes..(column + 1) * bytes];
+        for start in columns.clone().step_by(COLUMNS) {
             for first in (0..self.count).step_by(TOGETHER) {
                 let together = TOGETHER.min(self.count - first);
                 let units = &self.units[first * each..(first + together) * each];
-                let mut sums = [0.0; TOGETHER];
-                // SAFETY: this was made on a processor with these instructions, and there are as many rows.
-                unsafe { by_rows!(together, dots::<F>(row, units, &mut sums)) };
-                for (i, sum) in sums.iter().enumerate().take(together) {
-                    // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
-                    unsafe { *to.ptr().add((first + i) * n + column) = sum + bias.map_or(0.0, |bias| bias[column]) };
+                for column in start..columns.end.min(start + COLUMNS) {
+                    let row = &from[column * bytes..(column + 1) * bytes];
+                    let mut sums = [0.0; TOGETHER];
+                    // SAFETY: this was made on a processor with these instructions, and there are as many rows.
+                    unsafe { by_rows!(together, dots::<F>(row, units, &mut sums)) };
+                    for (i, sum) in sums.iter().enumerate().take(together) {
+                        let place = (first + i) * n + column;
+                        // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
+                        unsafe { *to.ptr().add(place) = sum + bias.map_or(0.0, |bias| bias[column]) };
+                    }
                 }
             }
         }

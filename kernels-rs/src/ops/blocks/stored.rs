@@ -79,7 +79,7 @@ impl<F: Form> Stored for F {
     }
     #[cfg(target_arch = "x86_64")]
     fn most() -> usize {
-        if bytes::applies() { usize::MAX } else { FEW }
+        if bytes::applies() || (F::MANY && pairs::applies()) { usize::MAX } else { FEW }
     }
     #[cfg(target_arch = "x86_64")]
     fn tiles(rows: &[f32], from: &[u8], bias: Option<&[f32]>, size: (usize, usize, usize), to: SharedMut<f32>) -> bool {

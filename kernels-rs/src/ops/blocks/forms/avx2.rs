@@ -8,6 +8,9 @@ use std::arch::x86_64::*;
 /// # Safety
 /// Blocks can be read: those of a part, for `factors256` those of four. AVX2, FMA and F16C are there.
 pub trait Unpack {
+    /// Whether unpacking for every four rows is faster than multiplying many by floats.
+    const MANY: bool = true;
+
     /// The whole numbers of a part: from 0 on, or with their sign where the offset is 128.
     unsafe fn whole256(blocks: *const u8, part: usize) -> [__m256i; 2];
     /// The factors of four parts, and what is added. Of shares of 16 numbers, all factors.
@@ -73,6 +76,11 @@ unsafe fn eight(at: *const u8, bytes: usize) -> __m256 {
 macro_rules! small {
     ($($name:ident: least $least:literal, fifth $fifth:expr;)*) => {$(
         impl Unpack for $name {
+            const MANY: bool = {
+                let at: Option<usize> = $fifth;
+                at.is_none()
+            };
+
             #[inline(always)]
             unsafe fn whole256(blocks: *const u8, _: usize) -> [__m256i; 2] {
                 let second = blocks.add(Self::BYTES);
@@ -153,6 +161,8 @@ impl Unpack for Q5K {
 }
 
 impl Unpack for Q6K {
+    const MANY: bool = false;
+
     #[inline(always)]
     unsafe fn whole256(blocks: *const u8, part: usize) -> [__m256i; 2] {
         let load = |at: usize| _mm256_loadu_si256(blocks.add(at).cast());
