@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, Final, final
 
@@ -20,10 +20,10 @@ from ..wgsl.chain import Chain
 
 _LEAST_EPSILON: Final = 1e-30  # a row whose squares vanish beside it has no other norm
 _TOKENS = count()
-_WIDE: Final = 1 << 14  # results from which on neighbors read longer parts of a row
+_WIDE: Final = 1 << 13  # results from which on neighbors read longer parts of a row
+_DEEP: Final = 1 << 12  # length of rows from which on more threads share a result
 _TEAM: Final = 64  # threads that share results; of 32, 64 and 128 the fastest on an H200
 _MOST_LANES: Final = 64
-_MANY: Final = 1 << 12  # results from which on a team computes two of them at once
 
 
 def row_product(device: GpuDevice, product: RowProduct, formula: Kernel) -> Kernel | None:
@@ -136,18 +136,33 @@ class _RowProduct:
         rows = math.prod(x.shape[:-1])
         if not fits or x.wgsl not in ("f16", "f32") or not 0 < rows <= kernels.THICKNESS:
             return None
-        way = self._way(sum(results))
-        return kernels.RowProducts(
-            form, x.wgsl, rows, len(matrices), normed, self._chain, len(more), way
-        )
+        depth = k if normed else 0
+        memory = self._device.limits["max-compute-workgroup-storage-size"]
+        for way in self._ways(k, sum(results), normed=normed):
+            spec = kernels.RowProducts(
+                form, x.wgsl, rows, len(matrices), depth, self._chain, len(more), way
+            )
+            if spec.workgroup_bytes <= memory:
+                return spec
+        return None
 
-    def _way(self, n: int) -> kernels.ByRows | kernels.ByColumns:
-        """How threads share the work."""
+    def _ways(
+        self, k: int, n: int, *, normed: bool
+    ) -> Iterator[kernels.ByRows | kernels.ByColumns]:
+        """How threads may share the work, the fastest way on an H200 first."""
+        most = self._device.limits["max-compute-invocations-per-workgroup"]
         if not self._form:
-            return kernels.ByColumns(16 if n >= _WIDE else 4, 8, 256)
+            if self._device.software:  # to which a barrier of many threads is dear
+                most = 128
+            across, loads = (16, 16) if n >= _WIDE else (4, 8) if k >= _DEEP else (8, 16)
+            for threads in (512, 256, 128):
+                if threads <= most:
+                    yield kernels.ByColumns(across, loads, threads)
+            return
         lanes = _lanes(self._device)
-        # Of matrices with few results each needs threads of its own, else the GPU is half empty.
-        return kernels.ByRows(_TEAM, 2 if n >= _MANY else 1, 2, 128, lanes)
+        if normed and most >= 256:
+            yield kernels.ByRows(_TEAM, 2, 2, 256, lanes)
+        yield kernels.ByRows(_TEAM, 1, 2, 128, lanes)
 
 
 def _lanes(device: GpuDevice) -> int:

@@ -60,20 +60,25 @@ class RowProducts:
         stored: the type of rows and results, and of matrices of floats.
         rows: how many there are.
         matrices: how many there are.
-        normed: whether rows are divided by their root mean square and multiplied by a weight.
         chain: makes one result of those of all matrices, then of arrays of their shape, then of
             numbers; None where all are results.
         arrays: how many of these there are.
+        depth: the length of rows that are normed, which lie in workgroup memory; else 0.
     """
 
     form: str
     stored: str
     rows: int
     matrices: int
-    normed: bool
+    depth: int
     chain: Chain | None
     arrays: int
     way: ByRows | ByColumns
+
+    @property
+    def normed(self) -> bool:
+        """Whether rows are divided by their root mean square and multiplied by a weight."""
+        return self.depth > 0
 
     @property
     def first_matrix(self) -> int:
@@ -84,6 +89,13 @@ class RowProducts:
     def together(self) -> bool:
         """Whether a workgroup has the results of all matrices."""
         return self.chain is not None
+
+    @property
+    def workgroup_bytes(self) -> int:
+        """Workgroup memory that the kernel takes at most."""
+        held = self.rows * (self.matrices if self.together else 1)
+        sums = held * (4 if isinstance(self.way, ByColumns) else self.way.rows) + self.rows
+        return 4 * (self.rows * self.depth + sums * self.way.threads)
 
 
 def row_products(spec: RowProducts) -> Kernel:
@@ -161,6 +173,39 @@ def _scale(spec: RowProducts, t: int, total: str) -> list[str]:
     ]
 
 
+def _weighted(spec: RowProducts) -> list[str]:
+    """Rows times the weight of the norm, to workgroup memory; the thread's squares are added up.
+
+    Of rows by fours the first four of each eight lie before all others, so that neighbors read
+    neighbors. What rows are divided by is known when all is multiplied, and then taken.
+    """
+    if not spec.normed:
+        return []
+    count = spec.depth // 4 if spec.form else spec.depth
+    kind, square = ("vec4<f32>", "dot(v, v)") if spec.form else ("f32", "v * v")
+    at = f"(i / 8u * 4u + i % 4u) + (i / 4u % 2u) * {count // 2}u" if spec.form else "i"
+    lines = [f"  for (var i = lane_index; i < {count}u; i += {spec.way.threads}u) {{"]
+    lines.append(f"    let weight = {kind}(in1[p.o1 + i]);")
+    for t in range(spec.rows):
+        lines += [
+            "    {",
+            f"      let v = {kind}(in0[p.o0 + {t * count}u + i]);",
+            f"      q{t} += {square};",
+            f"      row[{t * count}u + {at}] = v * weight;",
+            "    }",
+        ]
+    return [*lines, "  }", "  workgroupBarrier();"]
+
+
+def _row_memory(spec: RowProducts) -> str:
+    if not spec.normed:
+        return ""
+    count, kind = spec.rows * spec.depth, "f32"
+    if spec.form:
+        count, kind = count // 4, "vec4<f32>"
+    return f"var<workgroup> row: array<{kind}, {count}>;\n"
+
+
 def _stores(spec: RowProducts, t: int, n: str, totals: list[str]) -> list[str]:
     """Statements that store the result of row `t` and column `n`, which is one of the matrix."""
     chain = spec.chain
@@ -198,6 +243,7 @@ class _ByRows:
         lines = [*_place(spec), f"  let part = lane_index % {way.team}u;"]
         lines.append(f"  let n = first + lane_index / {way.team}u * {way.rows}u;")
         lines += [f"  var {name} = 0.0;" for name in self._sums()]
+        lines += _weighted(spec)
         lines += _by_matrix(spec, self._products)
         lines += self._added()
         if spec.normed:
@@ -213,7 +259,11 @@ class _ByRows:
         for j in range(spec.matrices):
             functions += words.functions(spec.form, f"in{spec.first_matrix + j}", str(j))
         return "\n".join(
-            [words.NUMBERS + functions + self._memory() + self._signature(), *lines, "}\n"]
+            [
+                words.NUMBERS + functions + _row_memory(spec) + self._memory() + self._signature(),
+                *lines,
+                "}\n",
+            ]
         )
 
     def _sums(self) -> list[str]:
@@ -260,26 +310,23 @@ class _ByRows:
                 row = f"p.w{j} + min(n + {r}u, p.n{j} - 1u) * p.words"
                 lines.append(f"      let w{u}_{r} = numbers{j}({row}, i{u} / 4u, i{u} % 4u);")
         for u in range(loads):
-            at = f"i{u} / 4u * 8u + i{u} % 4u"
-            if spec.normed:
-                lines.append(f"      let s{u} = vec4<f32>(in1[p.o1 + {at}]);")
-                lines.append(f"      let z{u} = vec4<f32>(in1[p.o1 + {at} + 4u]);")
             for t in range(spec.rows):
-                lines += self._row(held, u, t, at)
+                lines += self._row(held, u, t)
         return lines
 
-    def _row(self, j: int, u: int, t: int, at: str) -> list[str]:
+    def _row(self, j: int, u: int, t: int) -> list[str]:
         spec = self.spec
-        place = f"p.o0 + {t}u * (p.k / 4u) + {at}"
         low, high = f"x{u}_{t}", f"y{u}_{t}"
-        lines = [f"      let {low} = vec4<f32>(in0[{place}]);"]
-        lines.append(f"      let {high} = vec4<f32>(in0[{place} + 4u]);")
         if spec.normed:
-            if j == 0:
-                lines.append(f"      q{t} += dot({low}, {low}) + dot({high}, {high});")
-            lines.append(f"      let n{low} = {low} * s{u};")
-            lines.append(f"      let n{high} = {high} * z{u};")
-            low, high = f"n{low}", f"n{high}"
+            first, half = f"{t * spec.depth // 4}u + i{u}", spec.depth // 8
+            lines = [
+                f"      let {low} = row[{first}];",
+                f"      let {high} = row[{first} + {half}u];",
+            ]
+        else:
+            place = f"p.o0 + {t}u * (p.k / 4u) + i{u} / 4u * 8u + i{u} % 4u"
+            lines = [f"      let {low} = vec4<f32>(in0[{place}]);"]
+            lines.append(f"      let {high} = vec4<f32>(in0[{place} + 4u]);")
         for r in range(self.way.rows):
             w = f"w{u}_{r}"
             both = f"vec2<f32>(dot({low}, {w}.low), dot({high}, {w}.high))"
@@ -288,7 +335,7 @@ class _ByRows:
 
     def _memory(self) -> str:
         way, count = self.way, len(self._sums())
-        if way.lanes == way.team:
+        if way.lanes == way.team and not self.spec.normed:
             return ""
         each = way.threads // way.lanes if way.lanes else way.threads
         return f"var<workgroup> parts: array<f32, {count * each}>;\n"
@@ -298,7 +345,7 @@ class _ByRows:
         way, names = self.way, self._sums()
         if way.lanes:
             lines = [f"  {name} = subgroupAdd({name});" for name in names]
-            if way.lanes == way.team:
+            if way.lanes == way.team and not self.spec.normed:
                 return lines
             each, share = way.threads // way.lanes, way.team // way.lanes
             lines.append(f"  if (lane_index % {way.lanes}u == 0u) {{")
@@ -307,6 +354,8 @@ class _ByRows:
             lines.append(f"  let own = lane_index / {way.team}u * {share}u;")
             for i, name in enumerate(names):
                 terms = [f"parts[{i * each + s}u + own]" for s in range(share)]
+                if name.startswith("q"):  # all threads have seen a part of the row
+                    terms = [f"parts[{i * each + s}u]" for s in range(each)]
                 lines.append(f"  {name} = {' + '.join(terms)};")
             return lines
         lines = [f"  parts[{i * way.threads}u + lane_index] = {x};" for i, x in enumerate(names)]
@@ -319,8 +368,12 @@ class _ByRows:
             own = f"parts[{i * way.threads}u + lane_index"
             lines.append(f"      {own}] += {own} + half];")
         lines += ["    }", "  }", "  workgroupBarrier();"]
-        whole = [f"parts[{i * way.threads}u + lane_index - part]" for i in range(len(names))]
-        return [*lines, *[f"  {x} = {at};" for x, at in zip(names, whole, strict=True)]]
+        for i, name in enumerate(names):
+            terms = [f"parts[{i * way.threads}u + lane_index - part]"]
+            if name.startswith("q"):
+                terms = [f"parts[{i * way.threads + s}u]" for s in range(0, way.threads, way.team)]
+            lines.append(f"  {name} = {' + '.join(terms)};")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,17 +387,22 @@ class _ByColumns:
         lines = [*_place(spec), f"  let x = lane_index % {way.across}u;"]
         lines.append(f"  let y = lane_index / {way.across}u;")
         lines += [f"  var {name} = vec4<f32>();" for name in self._sums()]
+        lines += [f"  var q{t} = 0.0;" for t in range(spec.rows) if spec.normed]
+        lines += _weighted(spec)
         lines += _by_matrix(spec, self._products)
         lines += self._added()
         lines.append("  if (y == 0u) {")
         for t in range(spec.rows):
             if spec.normed:
-                lines += _scale(spec, t, f"q{t}.x")
+                lines += _scale(spec, t, f"q{t}")
             for i, field in enumerate("xyzw"):
                 by = f" * by{t}" if spec.normed else ""
                 totals = [f"c{j}_{t}.{field}{by}" for j in _held(spec)]
                 lines += _stores(spec, t, f"(first + 4u * x + {i}u)", totals)
         memory = f"var<workgroup> parts: array<vec4<f32>, {len(self._sums()) * way.threads}>;\n"
+        if spec.normed:
+            squares = spec.rows * way.threads
+            memory += f"var<workgroup> squares: array<f32, {squares}>;\n{_row_memory(spec)}"
         signature = (
             f"@compute @workgroup_size({way.threads})\n"
             "fn main(@builtin(workgroup_id) group: vec3<u32>,\n"
@@ -355,8 +413,7 @@ class _ByColumns:
 
     def _sums(self) -> list[str]:
         spec = self.spec
-        names = [f"c{j}_{t}" for j in _held(spec) for t in range(spec.rows)]
-        return names + ([f"q{t}" for t in range(spec.rows)] if spec.normed else [])
+        return [f"c{j}_{t}" for j in _held(spec) for t in range(spec.rows)]
 
     def _products(self, j: int) -> list[str]:
         way = self.way
@@ -384,16 +441,11 @@ class _ByColumns:
             for u in range(loads)
         ]
         for u in range(loads):
-            at = f"k + {u * deep}u"
-            if spec.normed:
-                lines.append(f"      let s{u} = f32(in1[p.o1 + {at}]);")
             for t in range(spec.rows):
-                lines.append(f"      let a{u}_{t} = f32(in0[p.o0 + {t}u * p.k + {at}]);")
-                factor = f"a{u}_{t}"
+                at = f"k + {u * deep}u"
+                factor = f"f32(in0[p.o0 + {t}u * p.k + {at}])"
                 if spec.normed:
-                    if held == 0:
-                        lines.append(f"      q{t}.x += {factor} * {factor};")
-                    factor = f"({factor} * s{u})"
+                    factor = f"row[{t * spec.depth}u + {at}]"
                 lines.append(f"      c{held}_{t} += {factor} * b{u};")
         return lines
 
@@ -410,4 +462,18 @@ class _ByColumns:
             place = f"parts[{i * way.threads}u + lane_index"
             lines.append(f"      {name} += {place} + half * {way.across}u];")
             lines.append(f"      {place}] = {name};")
-        return [*lines, "    }", "  }"]
+        return [*lines, "    }", "  }", *self._squares()]
+
+    def _squares(self) -> list[str]:
+        """Add up the squares of all threads, in workgroup memory."""
+        if not self.spec.normed:
+            return []
+        way, rows = self.way, range(self.spec.rows)
+        lines = [f"  squares[{t * way.threads}u + lane_index] = q{t};" for t in rows]
+        lines.append(f"  for (var half = {way.threads // 2}u; half > 0u; half /= 2u) {{")
+        lines += ["    workgroupBarrier();", "    if (lane_index < half) {"]
+        for t in rows:
+            place = f"squares[{t * way.threads}u + lane_index"
+            lines.append(f"      {place}] += {place} + half];")
+        lines += ["    }", "  }", "  workgroupBarrier();"]
+        return [*lines, *[f"  q{t} = squares[{t * way.threads}u];" for t in rows]]
