@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
+from .._values.dtype import float32
 from .._values.tensor import Tensor
 
 Formula = Callable[..., Any]
@@ -61,7 +62,9 @@ def widely(formula: Formula) -> Formula:
 
     @wraps(formula)
     def run(*given: Any) -> Any:
-        dtype = next(each.dtype for each in given if isinstance(each, Tensor))
+        dtype, *others = {x.dtype: None for x in given if isinstance(x, Tensor)}
+        if not others and dtype.kind == "Float" and dtype.itemsize >= float32.itemsize:
+            return formula(*given)
         out = formula(*[x.to_full_precision() if isinstance(x, Tensor) else x for x in given])
         if isinstance(out, tuple):
             return tuple(each.astype(dtype) for each in out)

@@ -256,6 +256,7 @@ def lgamma(x: Tensor) -> Tensor:
     return (pole | x.isinf()).where(inf, value)
 
 
+@widely
 def _moved(running: Tensor, batch: Tensor, share: Any, factor: float) -> Tensor:
     return running * (1.0 - share) + batch * (factor * share)
 
