@@ -88,6 +88,11 @@ def test_a_temperature_of_zero_takes_the_likeliest_after_the_penalty() -> None:
     assert Sampling(temperature=0.0).chosen(logits, numbers).tolist() == [0, 0]
 
 
+def test_the_least_temperature_takes_the_likeliest() -> None:
+    logits, numbers = px.asarray([[-1.0, 400.0, 399.0]]), px.asarray([0.9])
+    assert Sampling(temperature=1e-45).chosen(logits, numbers).tolist() == [1]
+
+
 def test_half_logits_are_summed_in_full_precision() -> None:
     words = 40_000  # shares of 1 / words would vanish beside a sum in float16
     logits = px.zeros((1, words), dtype="float16")
@@ -118,6 +123,11 @@ def test_numbers_follow_from_seed_request_and_position() -> None:
 def test_rules_without_a_choice_are_refused() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"temperature": -1.0}, "no choice"),
+        ({"temperature": float("nan")}, "no choice"),
+        ({"temperature": float("inf")}, "no choice"),
+        ({"temperature": "0.8"}, "temperature is no number: got '0.8', expected a number"),
+        ({"repetition_penalty": "1"}, "repetition_penalty is no number"),
+        ({"top_k": 2.5}, "top_k is no number: got 2.5, expected a whole number"),
         ({"top_k": 0}, "no choice"),
         ({"top_p": 0.0}, "top_p is no share"),
         ({"min_p": 1.5}, "min_p is no share"),

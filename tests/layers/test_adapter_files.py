@@ -83,6 +83,7 @@ def test_files_of_others_are_refused_by_what_differs(tmp_path: Path) -> None:
             nn.load_adapters(model, folder)
 
     changed({**config, "use_dora": True}, "use_dora of adapters is not built")
+    changed({**config, "alora_invocation_tokens": [3]}, "alora_invocation_tokens of adapters is")
     changed({**config, "peft_type": "IA3"}, "another kind: got IA3")
     changed({**config, "r": "3"}, "no rank and scale")
     changed({**config, "r": 4}, r"another rank")

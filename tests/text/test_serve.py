@@ -82,6 +82,9 @@ def test_a_text_goes_on_as_it_does_here(served: Served) -> None:
     usage = said["usage"]
     assert usage["prompt_tokens"] + usage["completion_tokens"] == usage["total_tokens"]
     assert usage["completion_tokens"] <= 24
+    others = {"max_completion_tokens": None, "max_tokens": 3}  # null says nothing
+    status, said = served.post("/v1/completions", {"prompt": ["Now is"], **others})
+    assert said["usage"]["completion_tokens"] == 3
     status, stream = served.post(
         "/v1/completions", {"prompt": "Now is", "stream": True, "n": 1, "tools": [], **RULES}
     )
@@ -165,6 +168,8 @@ def test_what_is_not_served_is_said(served: Served, monkeypatch: Any) -> None:
     refused(b"[" * 200_000, 400, "")
     refused([], 400, "the body is no object")
     refused({"prompt": 3}, 400, "prompt is no text")
+    refused({"prompt": ["x", "y"]}, 400, "prompt is no text")
+    refused({"prompt": "x", "temperature": float("nan")}, 400, "no choice")
     refused({"prompt": "x", "n": 2}, 400, "n is not served")
     refused({"prompt": "x", "temperature": "hot"}, 400, "temperature is no number")
     refused({"prompt": "x", "max_tokens": True}, 400, "max_tokens is no number")

@@ -73,8 +73,8 @@ def asked_by(body: Any, *, chat: bool) -> Asked:
             what = "a whole number" if kind is int else "a number"
             raise TextError("serve", f"{name} is no number", got=repr(value)[:40], expected=what)
     given: Any = {name: body[name] for name in _RULES if body.get(name) is not None}
-    asked = body.get("max_completion_tokens", body.get("max_tokens"))
-    given["max_tokens"] = asked
+    most = body.get("max_completion_tokens")  # null as if it were not there
+    given["max_tokens"] = body.get("max_tokens") if most is None else most
     if body.get("stop") is not None:
         given["stop"] = body["stop"]
     check_rules(given, "serve")
@@ -84,6 +84,8 @@ def asked_by(body: Any, *, chat: bool) -> Asked:
     if chat:
         return Asked(_messages(body.get("messages")), None, given, stream, usage)
     prompt = body.get("prompt")
+    if isinstance(prompt, list) and len(prompt) == 1:  # as clients of several texts send one
+        prompt = prompt[0]
     if not isinstance(prompt, str):
         got = type(prompt).__name__
         raise TextError("serve", "prompt is no text", got=got, expected="one text")

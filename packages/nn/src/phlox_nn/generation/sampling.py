@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log
+from numbers import Integral, Real
 from operator import index
 from typing import Any
 
@@ -24,6 +25,7 @@ from phlox_tensor import (
 )
 
 _WORDS = 2**64  # the seeds that a generator by counters takes
+_COLDEST = 1e-30  # what logits of hundreds are divided by and stay finite numbers of float32
 _STEPS = 2**23  # shares of a float32, of which one less than all is still below 1
 
 
@@ -55,7 +57,8 @@ class Sampling:
             ArgumentError: naming the rule.
         """
         temperature, top_k = self.temperature, self.top_k
-        if temperature < 0 or (top_k is not None and top_k < 1):
+        self._check_numbers()
+        if not 0.0 <= temperature < inf or (top_k is not None and top_k < 1):
             got = f"temperature {temperature}, top_k {top_k}"
             raise ArgumentError("generate", "no choice", got=got, expected="0 or more; 1 or more")
         for name in ("top_p", "min_p"):
@@ -77,6 +80,19 @@ class Sampling:
                 hint="repetition_penalty=1.1",
             )
 
+    def _check_numbers(self) -> None:
+        """Refuse what is no number, such as a text out of a file of settings."""
+        for name, rule in vars(self).items():
+            whole = name == "top_k"
+            if rule is not None and not isinstance(rule, Integral if whole else Real):
+                raise ArgumentError(
+                    "generate",
+                    f"{name} is no number",
+                    got=repr(rule),
+                    expected="a whole number" if whole else "a number",
+                    hint=f"{name}=40" if whole else f"{name}=0.9",
+                )
+
     @property
     def looks_back(self) -> bool:
         """Whether it matters which tokens are there already."""
@@ -88,7 +104,7 @@ class Sampling:
             factor = self.repetition_penalty
             logits = where(seen, where(logits < 0, logits * factor, logits / factor), logits)
         if self.temperature:
-            logits = logits / self.temperature
+            logits = logits / max(self.temperature, _COLDEST)
         words = logits.shape[-1]
         least: Any = None
         if self.top_k is not None or (self.top_p is not None and self.top_p < 1.0):

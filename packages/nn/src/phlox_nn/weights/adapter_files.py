@@ -25,13 +25,17 @@ _MOST_BYTES: Final = 1 << 20
 _BEFORE: Final = "base_model.model."  # the model inside of two classes of PEFT's
 # What changes the product or what is beside it, and the values that ask for nothing.
 _REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
+    "alora_invocation_tokens": (None, []),
     "alpha_pattern": (None, {}),
+    "arrow_config": (None, {}),
     "bias": (None, "none"),
     "layer_replication": (None, []),
     "lora_bias": (None, False),
     "modules_to_save": (None, []),
     "rank_pattern": (None, {}),
+    "use_bdlora": (None, {}),
     "use_dora": (None, False),
+    "use_qalora": (None, False),
 }
 
 
