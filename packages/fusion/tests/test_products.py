@@ -22,7 +22,9 @@ class Products(Arrays):
 
     def __init__(self, refuses: tuple[int, ...] = ()) -> None:
         self.settings = (refuses,)
-        self.limits = ProgramLimits(8, products=frozenset({"linear"}), product_rows=2)
+        self.limits = ProgramLimits(
+            8, products=frozenset({"linear"}), product_rows=2, product_norm="rms_norm"
+        )
         self.made: list[RowProduct] = []
         self.refuses = refuses
 

@@ -173,6 +173,7 @@ class Wgpu(Backend):
             folds=True,
             products=frozenset({"linear", "words_linear"}),
             product_rows=4,
+            product_norm="rms_norm",
         )
 
     def kernel(self, program: Program, /) -> Kernel | None:

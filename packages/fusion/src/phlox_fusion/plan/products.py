@@ -133,7 +133,7 @@ class _Finder:
     def _norm(self, value: int) -> Node | None:
         """The norm that gives a value."""
         step = self._steps[self._made[value]] if value in self._made else None
-        if not isinstance(step, Node) or step.op.name != "rms_norm":
+        if not isinstance(step, Node) or step.op.name != step.device.limits.product_norm:
             return None
         x, weight = step.operands
         fits = type(x) is type(weight) is Value and type(step.attributes[0]) is float

@@ -189,7 +189,7 @@ class RowProduct(NamedTuple):
         op: what multiplies: an op of rows, a matrix and a bias, of which there is none.
         attributes: those of the op.
         matrices: how many there are.
-        epsilon: of the ``rms_norm`` before them; None without one.
+        epsilon: of the norm before them, ``limits.product_norm``; None without one.
         last: what makes one result of all products, its first inputs; None where they are results.
     """
 
@@ -225,6 +225,7 @@ class ProgramLimits(NamedTuple):
         finishes_from: bytes of a result from which that is faster.
         products: the ops that multiply few rows, of which ``row_product`` makes kernels.
         product_rows: how many rows that are at most.
+        product_norm: the op of rows, a weight and an epsilon that may stand before them.
     """
 
     bindings: int = 0
@@ -241,3 +242,4 @@ class ProgramLimits(NamedTuple):
     finishes_from: int = 0
     products: frozenset[str] = frozenset()
     product_rows: int = 0
+    product_norm: str = ""
