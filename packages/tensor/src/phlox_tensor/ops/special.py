@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors.classes import ArgumentError
 from .._op.records import case, refusal
-from .._values.dtype import finfo, float64
+from .._values.dtype import finfo, float32, float64
 from .._values.kinds import Bool
 from .._values.tensor import Tensor
 from ..reference import special as ref
@@ -256,8 +256,10 @@ def lgamma(x: Tensor) -> Tensor:
     return (pole | x.isinf()).where(inf, value)
 
 
-@widely
 def _moved(running: Tensor, batch: Tensor, share: Any, factor: float) -> Tensor:
+    if running.dtype.itemsize < float32.itemsize:
+        wide = _moved(running.to_full_precision(), batch.to_full_precision(), share, factor)
+        return wide.astype(running.dtype)
     return running * (1.0 - share) + batch * (factor * share)
 
 
