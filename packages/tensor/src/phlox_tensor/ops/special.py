@@ -256,11 +256,15 @@ def lgamma(x: Tensor) -> Tensor:
     return (pole | x.isinf()).where(inf, value)
 
 
-def _moved(running: Tensor, batch: Tensor, share: Any, factor: float) -> Tensor:
-    if running.dtype.itemsize < float32.itemsize:
-        wide = _moved(running.to_full_precision(), batch.to_full_precision(), share, factor)
-        return wide.astype(running.dtype)
+def _sum_of_shares(running: Tensor, batch: Tensor, share: Any, factor: float) -> Tensor:
     return running * (1.0 - share) + batch * (factor * share)
+
+
+def _moved(running: Any, batch: Any, share: Any, factor: float) -> Tensor:
+    like = running if isinstance(running, Tensor) else batch
+    narrow = like.dtype.itemsize < float32.itemsize
+    formula = widely(_sum_of_shares) if narrow else _sum_of_shares
+    return formula(running, batch, share, factor)
 
 
 moving_average = elementwise(
