@@ -1,8 +1,8 @@
 //! Caching allocator for array storage.
 //!
 //! A [`Block`] is a 64-byte header (reference count, size class, data pointer) with its data: right behind it for
-//! small classes, in its own mapping for large ones. Freed blocks keep their header and wait in a cache: per thread
-//! for small classes, global for the rest. Large blocks are 2 MiB aligned and ask for huge pages, since page faults
+//! small classes, in its own mapping from [`MAPPED`] on. Freed blocks keep their header and wait in a cache: per thread
+//! for small classes, global for the rest. From 2 MiB on blocks are so aligned and ask for huge pages, since page faults
 //! cost more than the arithmetic of a fresh large output. Nothing goes back to the system while the cache holds less
 //! than the watermark.
 
@@ -21,6 +21,8 @@ use std::sync::{Once, OnceLock};
 /// Alignment of every block's data.
 pub const ALIGN: usize = 64;
 const HUGE: usize = 2 << 20;
+/// Bytes from which on a block is a mapping: what nobody writes of it is no memory, and all of it goes back to the system.
+const MAPPED: usize = 256 << 10;
 const SMALL_LIMIT: usize = 64 << 10;
 /// Every array is an allocation of its own and of just its size, freed at once: what a sanitizer can watch.
 const EXACT: bool = cfg!(feature = "exact-allocations");
@@ -186,7 +188,7 @@ fn small_layout(capacity: usize) -> Layout {
 
 /// Whether the data lies right behind its header.
 fn is_small(capacity: usize) -> bool {
-    EXACT || capacity < HUGE
+    EXACT || capacity < MAPPED
 }
 
 fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
@@ -230,23 +232,20 @@ mod system {
     use super::HUGE;
     use std::ptr::{NonNull, null_mut};
 
-    /// A 2 MiB-aligned anonymous mapping that asks for huge pages.
-    pub fn map(bytes: usize) -> Option<NonNull<u8>> {
-        let padded = bytes.checked_add(HUGE)?;
+    fn anonymous(bytes: usize) -> Option<NonNull<libc::c_void>> {
         // SAFETY: an anonymous private mapping at an address of the system's choice touches nothing of ours.
         let base = unsafe {
-            libc::mmap(
-                null_mut(),
-                padded,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANON,
-                -1,
-                0,
-            )
+            libc::mmap(null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON, -1, 0)
         };
-        if base == libc::MAP_FAILED {
-            return None;
+        NonNull::new(base).filter(|base| base.as_ptr() != libc::MAP_FAILED)
+    }
+
+    /// An anonymous mapping; from 2 MiB on it is so aligned and asks for huge pages.
+    pub fn map(bytes: usize) -> Option<NonNull<u8>> {
+        if bytes < HUGE {
+            return anonymous(bytes).map(NonNull::cast);
         }
+        let base = anonymous(bytes.checked_add(HUGE)?)?.as_ptr();
         let start = (base as usize).next_multiple_of(HUGE);
         let head = start - base as usize;
         let tail = HUGE - head;

@@ -40,7 +40,7 @@ fn a_panic_under_the_lock_gives_it_back() {
 
 #[test]
 fn blocks_come_back_aligned_and_counted() {
-    for bytes in [0, 1, 64, 1000, 70_000, 3 << 20] {
+    for bytes in [0, 1, 64, 1000, 70_000, MAPPED + 1, 3 << 20] {
         let block = acquire(bytes).unwrap();
         // SAFETY: just acquired.
         let data = unsafe { block.as_ref().data.as_ptr() };
