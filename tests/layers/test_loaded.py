@@ -183,6 +183,10 @@ def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
         ({"rope_parameters": {"rope_type": "linear"}}, "config.json has no factor"),
         ({"rope_parameters": {"rope_type": "linear", "factor": "8"}}, "factor is no number"),
         ({"layer_types": ["linear_attention"] * 3}, "layer_types is not built"),
+        (GPT | {"scale_attn_weights": False}, "scale_attn_weights is not built"),
+        (GPT | {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is not"),
+        (BERT | {"is_decoder": True}, "is_decoder is not built"),
+        (ROWS["Gemma3"] | {"use_bidirectional_attention": True}, "use_bidirectional_attention is"),
     ],
 )
 def test_what_is_not_built_is_refused_by_name(
@@ -192,6 +196,15 @@ def test_what_is_not_built_is_refused_by_name(
     folder = written(tmp_path, {**ROWS[name], **change}, arrays(decoder(name)))
     with pytest.raises((px.RecordError, nn.ConfigError), match=message):
         models.load(folder, DEVICE)
+
+
+def test_settings_that_an_architecture_does_not_use_change_nothing() -> None:
+    unused = {"Llama": {"partial_rotary_factor": 0.5}, "Gemma3": {"attn_logit_softcapping": 5.0}}
+    for name, more in unused.items():
+        given = ROWS[name]
+        assert published(given).config({**given, **more}) == published(given).config(given)
+    part = published(ROWS["Phi3"]).config({**ROWS["Phi3"], "partial_rotary_factor": 0.25})
+    assert part.rotary_share == 0.25
 
 
 def test_folders_that_lack_something_say_what(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ _EPSILON: Final = 1e-6
 _THETA: Final = 10000.0
 
 
-def _common(given: Json) -> LlamaConfig:
+def _common(given: Json, *, part: bool) -> LlamaConfig:
     heads, d_model = need(given, "num_attention_heads"), need(given, "hidden_size")
     act = given.get("hidden_activation") or given.get("hidden_act") or "silu"
     config = LlamaConfig(
@@ -48,7 +48,10 @@ def _common(given: Json) -> LlamaConfig:
         activation=word("hidden_act", act, _ACTIVATIONS),
         tied=bool(given.get("tie_word_embeddings", False)),
     )
-    return config.replace(**_rotary(given, _turning(given), config.head))
+    said = _turning(given)
+    share = said.get("partial_rotary_factor", given.get("partial_rotary_factor"))
+    share = float(share) if part and share is not None else 1.0  # others say one and turn all
+    return config.replace(**_rotary(given, said, config.head, share))
 
 
 def _turning(given: Json) -> Json:
@@ -57,11 +60,10 @@ def _turning(given: Json) -> Json:
     return said.get("full_attention", said)
 
 
-def _rotary(given: Json, said: Json, head: int) -> dict[str, Any]:
+def _rotary(given: Json, said: Json, head: int, share: float) -> dict[str, Any]:
     """Base, share and scaling of rotation."""
-    share = said.get("partial_rotary_factor", given.get("partial_rotary_factor", 1.0))
     theta = float(said.get("rope_theta", given.get("rope_theta", _THETA)))
-    found = {"theta": theta, "rotary_share": float(share)}
+    found = {"theta": theta, "rotary_share": share}
     kind = said.get("rope_type", said.get("type", "default"))
     scaled = word("rope_type", kind, _SCALED)
     return {**found, **scaled(given, said, int(head * share) // 2)}
@@ -189,6 +191,7 @@ def _gemma2(given: Json, usual: LlamaConfig) -> dict[str, Any]:
 
 
 def _gemma3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    _only(given, "use_bidirectional_attention", False)
     every = given.get("sliding_window_pattern") or given.get("_sliding_window_pattern") or 6
     said = given.get("rope_parameters") or {}
     local = said.get("sliding_attention", {}).get("rope_theta")
@@ -198,7 +201,7 @@ def _gemma3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
         "head_norms": True,
         "local_theta": float(local or given.get("rope_local_base_freq", _THETA)),
         "logit_cap": given.get("final_logit_softcapping"),
-        "score_cap": given.get("attn_logit_softcapping"),
+        "score_cap": None,  # files may say one, which is not used
         "sliding": tuple((i + 1) % every != 0 for i in range(usual.n_layers)),
         "theta": float(wide),
         **_sliding(given),
@@ -214,7 +217,15 @@ def _sliding(given: Json) -> dict[str, Any]:
     return {"sliding": tuple(word("layer_types", kind, words) for kind in kinds)}
 
 
+def _only(given: Json, name: str, value: Any) -> None:
+    """Refuse another value of a setting than the one that is built."""
+    if given.get(name) is not None:
+        word(name, given[name], {value: value})
+
+
 def _bert(given: Json) -> BertConfig:
+    _only(given, "is_decoder", False)
+    _only(given, "position_embedding_type", "absolute")
     act = given.get("hidden_act", "gelu")
     word("hidden_act", act, {"gelu": "gelu"})
     return BertConfig(
@@ -232,7 +243,9 @@ def _bert(given: Json) -> BertConfig:
 
 def _gpt2(given: Json) -> GptConfig:
     word("activation_function", given.get("activation_function", "gelu_new"), _TANH)
-    word("tie_word_embeddings", given.get("tie_word_embeddings", True), {True: True})
+    _only(given, "scale_attn_by_inverse_layer_idx", False)
+    _only(given, "scale_attn_weights", True)
+    _only(given, "tie_word_embeddings", True)
     wide, d_model = given.get("n_inner"), need(given, "n_embd")
     if wide not in (None, 4 * d_model):
         raise RecordError("load", "n_inner is not built", got=wide, expected=4 * d_model)
@@ -247,11 +260,11 @@ def _gpt2(given: Json) -> GptConfig:
     )
 
 
-def _llama(own: _Own | None = None) -> Published:
-    """A decoder of the family, with settings of its own."""
+def _llama(own: _Own | None = None, *, part: bool = False) -> Published:
+    """A decoder of the family, with settings of its own; of each head a part may be turned."""
 
     def config(given: Json) -> LlamaConfig:
-        usual = _common(given)
+        usual = _common(given, part=part)
         return usual if own is None else usual.replace(**own(given, usual))
 
     return Published(config)
@@ -277,7 +290,7 @@ _TEXTS: Final[Mapping[str, Published]] = {
     "LlamaForCausalLM": _llama(),
     "MistralForCausalLM": _llama(_mistral),
     "MixtralForCausalLM": _llama(_mixtral)._replace(words=_MIXTRAL),
-    "Phi3ForCausalLM": _llama(_phi3),
+    "Phi3ForCausalLM": _llama(_phi3, part=True),
     "Qwen2ForCausalLM": _llama(_qwen2),
     "Qwen2MoeForCausalLM": _llama(_qwen2_moe),
     "Qwen3ForCausalLM": _llama(_qwen3),
