@@ -137,6 +137,31 @@ def test_products_that_are_wanted_themselves_are_not_taken_into_what_reads_them(
     assert [p.last for p in device.made] == [None]
 
 
+def test_what_adds_products_of_several_rows_is_taken_by_one_of_them() -> None:
+    device = Products()
+
+    def function(x: Tensor, y: Tensor, weight: Tensor) -> Any:
+        return pt.linear(x, weight) + pt.linear(y, weight)
+
+    args = tensors(device, (1, 4), (1, 4), (4, 4))
+    got, _ = replayed(device, function, *args)
+    assert np.array_equal(got.numpy(), function(*args).numpy())
+    assert [p.matrices for p in device.made] == [1]
+
+
+def test_what_adds_more_products_than_a_kernel_takes() -> None:
+    device = Products()
+
+    def function(x: Tensor, *weights: Tensor) -> Any:
+        a, b, c, d, e, f = (pt.linear(x, weight) for weight in weights)
+        return a + b + c + d + e + f
+
+    args = tensors(device, (1, 4), *[(4, 4)] * 6)
+    got, _ = replayed(device, function, *args)
+    assert np.array_equal(got.numpy(), function(*args).numpy())
+    assert sorted((p.matrices, p.last is not None) for p in device.made) == [(2, False), (4, True)]
+
+
 def test_a_matrix_that_depends_on_a_product_of_the_same_rows() -> None:
     device = Products()
 
@@ -159,7 +184,6 @@ def test_what_reads_products_may_take_numbers() -> None:
         return pt.linear(x, weight) * 3.0, pt.linear(x * 2.0, weight) * factor
 
     x, weight = tensors(device, (1, 4), (4, 4))
-    device.made.clear()
     compiled = compile(function)
     for factor in (1.0, 2.0, 5.0):
         got = compiled(x, weight, factor)

@@ -93,9 +93,9 @@ class _Finder:
     ) -> None:
         """Put one step in the place of products of the same rows, if the device has a kernel."""
         last = self._last(places)
-        if last is None:
-            before = (places[0], *places[1:])
-            places = [at for at in before if self._reaches(at, places[0])]
+        if last is None or last.place in made:  # where products of other rows have taken it
+            last = None
+            places = [at for at in places if self._reaches(at, places[0])]
         nodes: list[Any] = [self._steps[at] for at in places]
         rows = nodes[0].operands[0]
         norm = self._norm(rows.number)
