@@ -70,6 +70,34 @@ def test_what_has_no_place_in_the_files_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_copy_of_the_weight_below_has_to_be_the_same(tmp_path: Path) -> None:
+    model: Any = decoder("Llama")
+    folder = nn.save_adapters(nn.apply_lora(model, 3, "lm_head.weight"), tmp_path)
+    file = folder / "adapter_model.safetensors"
+    arrays, head = load_file(file), model.lm_head.weight.value.numpy().T.copy()
+    name = "base_model.model.lm_head.base_layer.weight"
+    save_file({**arrays, name: head}, file)
+    assert nn.load_adapters(model, folder).lm_head.weight.down.shape[1] == 3
+    for other in (head + 1.0, head[1:]):
+        save_file({**arrays, name: np.ascontiguousarray(other)}, file)
+        with pytest.raises(px.RecordError, match=r"lm_head has another weight below"):
+            nn.load_adapters(model, folder)
+    save_file({**arrays, "base_model.model.lm_head.lora_magnitude_vector": head[0]}, file)
+    with pytest.raises(px.RecordError, match=r"more than two matrices: got .*magnitude"):
+        nn.load_adapters(model, folder)
+
+
+def test_adapters_of_gpt_2_have_the_word_around_it_in_their_names(tmp_path: Path) -> None:
+    model = nn.models.GptConfig(9, 8, 8, 1, 2).init()
+    folder = nn.save_adapters(nn.apply_lora(model, 2, "h.0.attn.c_attn.weight"), tmp_path)
+    file = folder / "adapter_model.safetensors"
+    before = "base_model.model."
+    theirs = {k.replace(before, f"{before}transformer."): v for k, v in load_file(file).items()}
+    save_file(theirs, file)
+    record: Any = nn.lora_record(nn.load_adapters(model, folder))
+    assert list(record) == ["h.0.attn.c_attn"]
+
+
 def test_files_of_others_are_refused_by_what_differs(tmp_path: Path) -> None:
     model = decoder("Llama")
     good = nn.save_adapters(tuned(), tmp_path / "good")
@@ -84,6 +112,7 @@ def test_files_of_others_are_refused_by_what_differs(tmp_path: Path) -> None:
 
     changed({**config, "use_dora": True}, "use_dora of adapters is not built")
     changed({**config, "alora_invocation_tokens": [3]}, "alora_invocation_tokens of adapters is")
+    changed({**config, "init_lora_weights": "pissa"}, r"got pissa.*\n.*merge_and_unload")
     changed({**config, "peft_type": "IA3"}, "another kind: got IA3")
     changed({**config, "r": "3"}, "no rank and scale")
     changed({**config, "r": 4}, r"another rank")

@@ -8,6 +8,8 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from phlox_record import SafetensorsRecorder
 from phlox_tensor import ArgumentError, RecordError
 from phlox_tensor.names import some
@@ -15,6 +17,7 @@ from phlox_tensor.names import some
 from ..layers.linear import Linear
 from ..module.module import Module
 from ..module.visit import modules
+from ..param.param import Param
 from ..parts.dropped import kept
 from .lora import apply_lora, load_lora_record, lora_record
 
@@ -22,13 +25,18 @@ M = TypeVar("M", bound=Module)
 _FILE: Final = "adapter_model.safetensors"
 _CONFIG: Final = "adapter_config.json"
 _MOST_BYTES: Final = 1 << 20
+_AROUND: Final = "transformer."  # the model inside of one with a head, of GPT-2
+_BELOW: Final = "base_layer"
 _BEFORE: Final = "base_model.model."  # the model inside of two classes of PEFT's
+_MERGED: Final = 'merge them with peft: model.merge_and_unload().save_pretrained("folder")'
 # What changes the product or what is beside it, and the values that ask for nothing.
 _REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "alora_invocation_tokens": (None, []),
     "alpha_pattern": (None, {}),
     "arrow_config": (None, {}),
     "bias": (None, "none"),
+    # Others take the first adapters out of the weights below them, which are other weights then.
+    "init_lora_weights": (None, True, False, "eva", "gaussian", "mica", "orthogonal"),
     "layer_replication": (None, []),
     "lora_bias": (None, False),
     "modules_to_save": (None, []),
@@ -125,8 +133,13 @@ def load_adapters(model: M, folder: str | Path) -> M:
     if type(rank) is not int or rank < 1 or type(alpha) not in (int, float):
         got = f"r {rank}, lora_alpha {alpha}"
         raise RecordError("load_adapters", "no rank and scale", got=got, expected="two numbers")
-    found = dict(_pairs(SafetensorsRecorder().load(place / _FILE)))
-    linear = {path for path, layer in modules(model) if isinstance(layer, Linear)}
+    linear = {path: layer for path, layer in modules(model) if isinstance(layer, Linear)}
+    found: dict[str, Any] = {}
+    for name, pair, below in _pairs(SafetensorsRecorder().load(place / _FILE)):
+        path = name if name in linear else name.removeprefix(_AROUND)
+        found[path] = pair
+        if below is not None and path in linear:
+            _check_below(path, below, linear[path])
     strange = [path for path in found if path not in linear]
     if strange or not found:
         raise RecordError(
@@ -138,6 +151,19 @@ def load_adapters(model: M, folder: str | Path) -> M:
     scaled: float = alpha * sqrt(rank) if about.get("use_rslora") is True else alpha
     tuned = apply_lora(model, rank, *(f"{path}.weight" for path in found), alpha=scaled)
     return load_lora_record(tuned, found)
+
+
+def _check_below(path: str, below: Any, layer: Linear) -> None:
+    """Refuse the copy of a weight, such as ``peft`` keeps of a head, that is another one here."""
+    weight: Any = layer.weight
+    theirs = below.get("weight") if isinstance(below, Mapping) else None
+    same = set(below) == {"weight"} and getattr(theirs, "ndim", 0) == 2
+    if same and theirs is not None and isinstance(weight, Param):  # blocks are near at best
+        ours, copy = weight.value.numpy(), theirs.mT.numpy()
+        same = ours.shape == copy.shape and np.allclose(ours, copy, rtol=1e-2, atol=1e-6)
+    if not same:
+        what = f"{path} has another weight below its adapters than the model"
+        raise RecordError("load_adapters", what, expected="the same", hint=_MERGED)
 
 
 def _settings(file: Path) -> dict[str, Any]:
@@ -155,18 +181,18 @@ def _settings(file: Path) -> dict[str, Any]:
     for name, nothing in _REFUSED.items():
         if about.get(name) not in nothing:
             what = f"{name} of adapters is not built"
-            raise RecordError("load_adapters", what, got=about[name], expected="none")
+            raise RecordError("load_adapters", what, got=about[name], expected="none", hint=_MERGED)
     return about
 
 
-def _pairs(record: Any) -> Iterator[tuple[str, Any]]:
-    """Paths of layers, and the two matrices of each as they are here."""
+def _pairs(record: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Paths of layers, the two matrices of each as they are here, and a copy of what is below."""
     work: list[tuple[str, Any]] = [("", record)]
     while work:
         path, node = work.pop()
         if not isinstance(node, Mapping):
             raise RecordError("load_adapters", "no adapter", got=path, expected="lora_A, lora_B")
-        if set(node) == {"lora_A", "lora_B"}:
+        if set(node) - {_BELOW} == {"lora_A", "lora_B"}:
             a, b = (node[name] for name in ("lora_A", "lora_B"))
             pair: list[Any] = [
                 each.get("weight") if isinstance(each, Mapping) else each for each in (a, b)
@@ -174,6 +200,12 @@ def _pairs(record: Any) -> Iterator[tuple[str, Any]]:
             if not all(getattr(each, "ndim", 0) == 2 for each in pair):
                 raise RecordError("load_adapters", f"{path} has no two matrices")
             down, up = (each.mT for each in pair)
-            yield path.removeprefix(_BEFORE), {"down": down, "up": up}
+            yield path.removeprefix(_BEFORE), {"down": down, "up": up}, node.get(_BELOW)
             continue
+        if {"lora_A", "lora_B"} < set(node):
+            what = f"{path} has more than two matrices"
+            got = some(sorted(node))
+            raise RecordError(
+                "load_adapters", what, got=got, expected="lora_A, lora_B", hint=_MERGED
+            )
         work += [(f"{path}.{key}" if path else str(key), node[key]) for key in node]
