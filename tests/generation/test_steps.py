@@ -16,6 +16,7 @@ from phlox_nn.generation import steps
 from phlox_nn.generation.compiled import with_compiled_layers
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, Place, step_in_room
+from phlox_nn.layers.position import RotaryScalingConfig
 
 TEXT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 
@@ -248,3 +249,19 @@ def test_a_text_beyond_the_context_is_refused_before_the_first_step() -> None:
     with pytest.raises(px.ShapeError, match=r"\[Gpt\] too long: got 129 tokens, expected at most"):
         model().generate(px.asarray([TEXT]), 119)
     assert model().generate(px.asarray([TEXT[:2]]), 3, seed=1, min_p=0.1).shape == (1, 5)
+
+
+def test_chunks_of_a_long_text_have_the_keys_of_the_whole() -> None:
+    factors = [RotaryScalingConfig(1.0, 16, factors=(f, 2 * f)) for f in (1.0, 3.0)]
+    given = MADE["llama"].replace(scaling=factors[0], long_scaling=factors[1])
+    made = given.init(px.Cpu()).with_training(False).freeze()
+    text = px.asarray([[*TEXT, *TEXT, *TEXT][:29]], device=px.Cpu())
+    want = made(text).numpy()[:, -1]
+    reading = Generation(made, chunk=4)
+    assert np.allclose(reading.read(text).numpy(), want, atol=1e-5)
+    short = Generation(made, chunk=4)
+    want = made(text[:, :16]).numpy()[:, -1]
+    assert np.allclose(short.read(text[:, :16]).numpy(), want, atol=1e-5)
+    assert short.alike(3, 16)
+    assert not short.alike(16, 17)
+    assert Generation(model()).alike(3, 100)

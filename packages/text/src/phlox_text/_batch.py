@@ -140,8 +140,8 @@ class Batch:
             length, cache = self._cached_prefix(row)
             generation.cache, generation.length = cache, length
             generation.cut(length)
-        at = generation.length
-        logits = generation.read(self._model._rows([row.whole[at : at + _CHUNK]]))
+        at, end = generation.length, generation.part(len(row.whole), _CHUNK)
+        logits = generation.read(self._model._rows([row.whole[at:end]]))
         if generation.length == len(row.whole):
             row.prefilled = True
             row.take(int(self._chosen(row, logits).item()))
@@ -156,7 +156,8 @@ class Batch:
         rows = [(each.known, each.generation.cache) for each in self._rows if each.prefilled]
         found: tuple[int, Any] = (0, None)
         for known, cache in (*rows, *self._kept):
-            length = common(known, row.whole[:-1])
+            alike = row.generation.alike(len(known), len(row.whole))
+            length = common(known, row.whole[:-1]) if alike else 0
             found = (length, cache) if length > found[0] else found
         return found
 

@@ -60,7 +60,9 @@ class Reader:
 
         The answer before has to be at its end.
         """
-        known = self._generation.cut(common(self.read, whole[:-1]))
+        same = common(self.read, whole[:-1])
+        alike = self._generation.alike(len(self.read), len(whole))
+        known = self._generation.cut(same if alike else 0)
         self.read = self.read[:known]
         self._asked = whole
 

@@ -144,6 +144,7 @@ class Generation:
         self._bits = bits
         self._rolls = rolls
         self._chunk = chunk
+        self._turn: int = getattr(model, "turn", None) or model.context
         self._pads = pads if pads is not None and pads.any() else None
         self.cache: Any = None
         self.length = 0
@@ -153,12 +154,25 @@ class Generation:
         many = tokens.shape[1] >= _MANY
         if many:
             tokens.device.trim()  # what an earlier text left
-        logits = self._read(tokens[:, : self._chunk])
-        for start in range(self._chunk, tokens.shape[1], self._chunk):
+        first = self.part(self.length + tokens.shape[1], self._chunk) - self.length
+        logits = self._read(tokens[:, :first])
+        for start in range(first, tokens.shape[1], self._chunk):
             logits = self._read(tokens[:, start : start + self._chunk])
         if many:
             logits.device.trim()  # what so many tokens took; a step takes a small part of it
         return logits[:, -1]
+
+    def part(self, end: int, chunk: int) -> int:
+        """Return up to where a text that ends at a place is read at once, in chunks of a size.
+
+        The keys of a text longer than ``turn`` of its model are others from the first on.
+        """
+        part = self.length + chunk
+        return min(end, part if self.alike(self.length, end) else max(part, self._turn + 1))
+
+    def alike(self, length: int, other: int) -> bool:
+        """Whether texts of these lengths that begin alike have the same keys."""
+        return (length > self._turn) == (other > self._turn)
 
     def _read(self, tokens: Tensor[Int]) -> Tensor[Float]:
         end, padding = self.length + tokens.shape[1], None

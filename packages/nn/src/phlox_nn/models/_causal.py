@@ -64,6 +64,11 @@ class CausalModel(Module):
         """How many positions each layer looks at, the latest; empty where all look at all."""
         return ()
 
+    @property
+    def turn(self) -> int | None:
+        """The longest text of the usual keys, where longer ones have others; None without any."""
+        return None
+
     @abstractmethod
     def extend(
         self,

@@ -398,6 +398,12 @@ class Llama(CausalModel):
         s = self.settings
         return tuple(s.window if sliding else None for sliding in s.windows)
 
+    @property
+    def turn(self) -> int | None:
+        """The longest text whose keys are turned as of short ones."""
+        long = self.settings.long_scaling
+        return None if long is None else long.original_length
+
     def extend(
         self,
         tokens: Tensor[Int],
