@@ -127,7 +127,8 @@ def test_headers_that_are_not_built_are_refused_by_name(tmp_path: Path) -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         ({"general.architecture": "mamba"}, "architecture that is not built: got 'mamba'"),
         ({"llama.expert_count": 8}, r"llama\.expert_count is not built: got 8"),
-        ({"split.count": 3}, r"split\.count is not built"),
+        ({"split.count": 3}, r"split\.count is not built(.|\n)*hint: llama-gguf-split --merge"),
+        ({"split.count": "3"}, r"split\.count is not built: got '3'"),
         ({"llama.attention.head_count_kv": [2, 4]}, "not built.*one number for all layers"),
         ({"llama.rope.scaling.type": "yarn"}, r"rope\.scaling\.type is not built: got 'yarn'"),
         ({"llama.block_count": 10**6}, "more layers than there are tensors"),

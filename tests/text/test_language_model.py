@@ -174,6 +174,12 @@ def test_wrong_calls_say_what_to_type(model: text.LanguageModel, tmp_path: Path)
         loose.generate(["a", "b"], stream=True)
     with pytest.raises(px.WrongTypeError, match="no causal model"):
         text.LanguageModel(loose, model.tokenizer)
+    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Now"}]
+    for ask in (loose.chat, loose.chat().send):
+        with pytest.raises(
+            px.WrongTypeError, match=r"not a text: got list(.|\n)*chat.messages \+="
+        ):
+            ask(talk)
     bare = text.LanguageModel(model.model, text.Tokenizer(tokenizer()))
     with pytest.raises(text.TextError, match=r"no template(.|\n)*hint: model.generate"):
         bare.chat()

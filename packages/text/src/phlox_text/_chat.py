@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack, overload
 
+from phlox_tensor import WrongTypeError
+
 from ._answer import Answer
 from ._errors import TextError
 from ._reader import Answers, Reader
@@ -38,7 +40,7 @@ class Chat:
         self._answer: Answer | None = None
         self.messages: list[dict[str, Any]] = []
         if system is not None:
-            self.messages.append({"role": "system", "content": system})
+            self.messages.append({"role": "system", "content": _text(system)})
 
     @overload
     def send(self, text: str, *, stream: Literal[False] = False, **rules: Unpack[Rules]) -> str: ...
@@ -58,11 +60,12 @@ class Chat:
 
         Raises:
             TextError: where the context is full, or the template refuses.
+            WrongTypeError: for what is no text, such as messages.
         """
         check_rules(rules, "chat")
         if self._answer is not None:
             self._answer.close()
-        asked = [*self.messages, {"role": "user", "content": text}]
+        asked = [*self.messages, {"role": "user", "content": _text(text)}]
         written = self._template.render(asked, answer=True, **self._more)
         whole = self._model.tokenizer.encode(written, special=False)
         answer = self._reader.answer(whole, self._ended, **rules)
@@ -72,3 +75,12 @@ class Chat:
     def _ended(self, answer: Answer) -> None:
         self._answer = None
         self.messages.append({"role": "assistant", "content": answer.text})
+
+
+def _text(given: object) -> str:
+    """What is said, of which a template would make some text whatever it is."""
+    if isinstance(given, str):
+        return given
+    hint = "chat.messages += messages[:-1]; chat.send(messages[-1]['content'])"
+    got = type(given).__name__
+    raise WrongTypeError("chat", "not a text", got=got, expected="a str", hint=hint)

@@ -147,6 +147,7 @@ class LanguageModel:
 
         Raises:
             TextError: for a model whose files hold no template of conversations.
+            WrongTypeError: for what is no text, such as messages.
         """
         return Chat(self, system, more)
 

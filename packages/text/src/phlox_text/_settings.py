@@ -14,12 +14,14 @@ from ._errors import TextError
 from ._files import ids_of, read_json
 
 GREEDY = Sampling(temperature=0.0)
-# Words of transformers, llama.cpp and others.
+# Words of transformers, llama.cpp, Ollama and others.
 _WORDS: Final = {
     "count": ("max_tokens",),
+    "do_sample": ("temperature",),
     "max_length": ("max_tokens",),
     "max_new_tokens": ("max_tokens",),
     "n_predict": ("max_tokens",),
+    "num_predict": ("max_tokens",),
     "repeat_penalty": ("repetition_penalty",),
     "stop_sequences": ("stop",),
     "stop_strings": ("stop",),

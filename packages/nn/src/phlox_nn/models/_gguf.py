@@ -198,9 +198,12 @@ def _config(values: Values, found: Found) -> LlamaConfig:
         raise RecordError(
             "load", "an architecture that is not built", got=repr(says.kind), expected=expected
         )
-    for key, most in (("split.count", 1), (f"{says.kind}.expert_count", 0)):
-        if values.get(key, 0) > most:
-            raise RecordError("load", f"{key} is not built", got=values[key], expected=most)
+    merge = "llama-gguf-split --merge model-00001-of-00003.gguf model.gguf"
+    for key, most, hint in (("split.count", 1, merge), (f"{says.kind}.expert_count", 0, None)):
+        count = values.get(key, 0)
+        if type(count) is not int or count > most:
+            what = f"{key} is not built"
+            raise RecordError("load", what, got=repr(count)[:60], expected=most, hint=hint)
     if _TABLE not in found or len(found[_TABLE].shape) != 2:
         raise RecordError("load", f"there is no {_TABLE}", got=some(list(found)) or "no tensors")
     if says.number("block_count") > len(found):
