@@ -79,8 +79,7 @@ class _RowProduct:
         if self._chain is not None:
             kinds = self._chain.inputs[len(self._chain.inputs) - len(numbers) :]
             more += [scalar(x, kind) for x, kind in zip(numbers, kinds, strict=True)]
-        out = [device.empty(shape, dtype) for shape, _, _, _, dtype, _, _ in fit.results]
-        return (*fit.launch.run(device, arrays, out, more),)
+        return (*fit.launch.run(device, arrays, [], more, fit.results),)
 
     def _fit(self, arrays: Sequence[GpuArray]) -> _Fit:
         fit, spec, (x, *_) = _Fit(), self._spec(arrays), arrays

@@ -7,12 +7,11 @@ four.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 FOUR = "xyzw"
-ROWS = range(4)  # of a thread: eight halve the rate of every tile
+ROWS = range(4)  # of a thread
 LEAST = "-3.4028234e38"  # stands for what is hidden: no score is less, but -inf
 
 
@@ -180,7 +179,7 @@ def own_tile(spec: Attention[Any], *, by_keys: bool = False) -> list[str]:
     ]
 
 
-def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
+def place(spec: Tiled) -> list[str]:
     """Where the workgroup and the thread stand, and how many tiles of keys there are to see."""
     tile = spec.tile
     lines = [
@@ -191,7 +190,7 @@ def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
         "  let head = above % p.heads;",
         "  let batch = above / p.heads;",
         *[base(x, "head / p.share") for x in "kv"],
-        *[base(x, "head") for x in ("q", *given)],
+        *[base(x, "head") for x in ("q", *spec.given)],
         f"  let tx = lane % {tile.across};",
         f"  let ty = lane / {tile.across};",
         f"  var tiles = (p.keys + {tile.others - 1}) / {tile.others};",
@@ -207,12 +206,9 @@ def zeros(tile: AttentionTile, columns: int, to: str) -> list[str]:
     return [f"  var {to}{i}_{j} = vec4<f32>();" for i in ROWS for j in tile.parts(columns)]
 
 
-def start(tile: AttentionTile, *sums: str) -> list[str]:
-    """The largest score of each row, and sums."""
-    lines = []
-    for i in ROWS:
-        lines += [f"  var high{i} = {LEAST};", *[f"  var {x}{i} = 0.0;" for x in sums]]
-    return lines
+def start() -> list[str]:
+    """The largest score of each row, and sums of weights and of what they receive."""
+    return [f"  var high{i} = {LEAST}; var sum{i} = 0.0; var dot{i} = 0.0;" for i in ROWS]
 
 
 def _unrolled(length: int) -> int:
@@ -231,7 +227,7 @@ def contract(tile: AttentionTile, depth: int, own: str, others: str, to: str) ->
     return [*lines, "    }"]
 
 
-def score(spec: Tiled, given: tuple[str, ...]) -> list[str]:
+def score(spec: Tiled) -> list[str]:
     """Cap, shift and hide the products of queries with keys."""
     lines = []
     for i in ROWS:
@@ -242,7 +238,7 @@ def score(spec: Tiled, given: tuple[str, ...]) -> list[str]:
             lines.append(f"    s{i} = vec4({four}) * p.softcap;")
         for j, lane in enumerate(FOUR):
             key = f"(key_first + 4 * tx + {j})"
-            lines += hide(spec, given, f"s{i}.{lane}", key, f"row{i}")
+            lines += hide(spec, f"s{i}.{lane}", key, f"row{i}")
     return lines
 
 
@@ -255,10 +251,10 @@ def largest(tile: AttentionTile) -> list[str]:
     return lines
 
 
-def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row: str) -> list[str]:
+def hide(spec: Attention[Any], score: str, key: str, row: str) -> list[str]:
     """Shift one score by the bias, or hide it."""
     hidden, lines = [f"{key} >= p.keys"], []
-    for position, name in enumerate(given):
+    for position, name in enumerate(spec.given):
         column = f"min({key}, p.keys - 1) * p.{name}_column"
         at = f"in{3 + position}[{name}_base + {row} * p.{name}_row + {column}]"
         if name == "mask":
@@ -270,7 +266,7 @@ def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row
     return [*lines, f"    if ({' || '.join(hidden)}) {{ {score} = {LEAST}; }}"]
 
 
-def raised(tile: AttentionTile, sums: Callable[[int], list[str]]) -> list[str]:
+def raised(tile: AttentionTile) -> list[str]:
     """Raise the largest score of each row and weigh by it; what is summed so far gets smaller."""
     lines = []
     for i in ROWS:
@@ -285,7 +281,7 @@ def raised(tile: AttentionTile, sums: Callable[[int], list[str]]) -> list[str]:
             # A row may have seen nothing so far: then it has no largest score to subtract.
             f"    let w{i} = select(exp(s{i} - now{i}), vec4<f32>(), s{i} <= vec4({LEAST}));",
             f"    sum{i} = sum{i} * scale{i} + (w{i}.x + w{i}.y) + (w{i}.z + w{i}.w);",
-            *sums(i),
+            f"    dot{i} = dot{i} * scale{i} + dot(w{i}, d{i});",
         ]
     return lines
 

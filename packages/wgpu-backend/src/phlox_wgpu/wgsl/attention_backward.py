@@ -51,14 +51,14 @@ def attention_rows(spec: Tiled) -> Kernel:
     tile = spec.tile
     lines = [
         *_by_queries(spec),
-        *start(tile, "sum", "dot"),
+        *start(),
         "  for (var t = 0; t < tiles; t++) {",
         f"    let key_first = t * {tile.others};",
         *_products(spec, ("k", "v")),
-        *score(spec, spec.given),
+        *score(spec),
         *largest(tile),
         _BARRIER,
-        *raised(tile, lambda i: [f"    dot{i} = dot{i} * scale{i} + dot(w{i}, d{i});"]),
+        *raised(tile),
         "  }",
         *total(tile, "sum", "all"),
         *total(tile, "dot", "received"),
@@ -93,7 +93,7 @@ def attention_queries(spec: Tiled) -> Kernel:
         *_products(spec, ("k", "v")),
         *keys.load(),
         *_capping(spec),
-        *score(spec, spec.given),
+        *score(spec),
     ]
     for i in ROWS:
         lines += _cotangent(spec, i, f"of{i}.x", f"of{i}.y", f"of{i}.z")
@@ -172,7 +172,7 @@ def _lines(spec: Tiled, name: str, side: str, first: str, end: str) -> Lines:
 
 def _by_queries(spec: Tiled) -> list[str]:
     return [
-        *place(spec, spec.given),
+        *place(spec),
         base("g", "head"),
         *_lines(spec, "q", "own", "query_first", "p.queries").turn("asked", "p.scale"),
         *_lines(spec, "g", "own", "query_first", "p.queries").turn("answered"),
@@ -251,7 +251,7 @@ def _score_of_keys(spec: Tiled) -> list[str]:
         if spec.softcap:
             lines.append(f"    s{i} = t{i} * p.softcap;")
         for j, x in enumerate(FOUR):
-            lines += hide(spec, spec.given, f"s{i}.{x}", key, f"query{j}")
+            lines += hide(spec, f"s{i}.{x}", key, f"query{j}")
             past = f"query_first + 4 * tx + {j} >= p.queries"
             lines.append(f"    if ({past}) {{ s{i}.{x} = {LEAST}; }}")
         lines += _cotangent(spec, i, "x_of", "y_of", "z_of")

@@ -42,12 +42,12 @@ def few_queries_source(spec: Attention[FewQueries]) -> Kernel:
         f"var<workgroup> sums: array<vec4<f32>, {tile.threads}>;",
         f"var<workgroup> numbers: array<f32, {tile.threads}>;",
         SIGNATURE.format(threads=tile.threads).rstrip(),
-        *_place(spec, given),
+        *_place(spec),
         f"  for (var first = 0; first < seen; first += {tile.others}) {{",
         f"    let count = min(seen - first, {tile.others});",
         *_products(spec),
         "    workgroupBarrier();",
-        *_scores(spec, given),
+        *_scores(spec),
         *_weights(spec),
         "    workgroupBarrier();",
         *_add(spec),
@@ -61,7 +61,7 @@ def few_queries_source(spec: Attention[FewQueries]) -> Kernel:
     )
 
 
-def _place(spec: Attention[FewQueries], given: tuple[str, ...]) -> list[str]:
+def _place(spec: Attention[FewQueries]) -> list[str]:
     """Which query the workgroup has, how many keys that may see, and what the thread has of it."""
     share, near = _sharing(spec.depth), spec.columns // 4
     seen = "clamp(row + 1 + p.keys - p.queries, 0, p.keys)" if spec.is_causal else "p.keys"
@@ -73,7 +73,7 @@ def _place(spec: Attention[FewQueries], given: tuple[str, ...]) -> list[str]:
         "  let head = above % p.heads;",
         "  let batch = above / p.heads;",
         *[base(x, "head / p.share") for x in "kv"],
-        *[base(x, "head") for x in ("q", *given)],
+        *[base(x, "head") for x in ("q", *spec.given)],
         f"  let seen = {seen};",
         f"  let part = lane % {share};",
         *[
@@ -102,7 +102,7 @@ def _products(spec: Attention[FewQueries]) -> list[str]:
     ]
 
 
-def _scores(spec: Attention[FewQueries], given: tuple[str, ...]) -> list[str]:
+def _scores(spec: Attention[FewQueries]) -> list[str]:
     """Scores of the thread's keys in place of the first part, and the largest of all."""
     share, threads = _sharing(spec.depth), spec.tile.threads
     whole = " + ".join(f"weights[k * {share} + {i}]" for i in range(share))
@@ -112,7 +112,7 @@ def _scores(spec: Attention[FewQueries], given: tuple[str, ...]) -> list[str]:
         f"    for (var k = lane; k < count; k += {threads}) {{",
         f"    var s = {whole};",
         *([cap] if spec.softcap else []),
-        *hide(spec, given, "s", "(first + k)", "row"),
+        *hide(spec, "s", "(first + k)", "row"),
         f"      weights[k * {share}] = s;",
         "      top = max(top, s);",
         "    }",

@@ -211,7 +211,7 @@ def _hidden(spec: Forward) -> list[str]:
             lines.append(f"    s{i}_{j} = vec4({four}) * p.softcap;")
         for c, x in enumerate(FOUR):
             key = f"(key_first + {4 * spec.tile.across * j + c} + 4 * tx)"
-            hidden += hide(spec, spec.given, f"s{i}_{j}.{x}", key, f"row{i}")
+            hidden += hide(spec, f"s{i}_{j}.{x}", key, f"row{i}")
         if spec.bias:
             # Minus infinity as what is hidden; nan stays.
             x = f"s{i}_{j}"

@@ -154,7 +154,7 @@ def cooperative_attention_source(spec: Cooperative) -> Kernel:
         f"    let key_first = (t - 1) * {tile.keys};",
         *products(keys, "q", "s", "scores"),
         "    subgroupBarrier();",
-        *_softmax(spec, given),
+        *_softmax(spec),
         *add(values, "weights", "o"),
         "  }",
         both("sum", "{} + {}"),
@@ -273,7 +273,7 @@ def store_four(tile: CooperativeAttentionTile, array: str, e: int, value: str) -
     return f"    {array}[{at}] = vec4<f16>({value});"
 
 
-def scores_of_keys(spec: Cooperative, e: int, given: tuple[str, ...]) -> list[str]:
+def scores_of_keys(spec: Cooperative, e: int) -> list[str]:
     """Four scores of a thread's query, scaled, capped and hidden."""
     lines = [f"    var w{e} = {four_of('scores', e)} * p.scale;"]
     if spec.softcap:
@@ -281,8 +281,8 @@ def scores_of_keys(spec: Cooperative, e: int, given: tuple[str, ...]) -> list[st
         lines.append(f"    w{e} = vec4({four}) * p.softcap;")
     hidden: list[str] = []
     for c, x in enumerate("xyzw"):
-        hidden += hide(spec, given, f"w{e}.{x}", f"(key_first + {first_of(e)} + {c})", "row0")
-    if given:
+        hidden += hide(spec, f"w{e}.{x}", f"(key_first + {first_of(e)} + {c})", "row0")
+    if spec.given:
         return lines + hidden
     return [*lines, f"    if (key_first + {spec.tile.keys} > seen) {{", *hidden, "    }"]
 
@@ -297,11 +297,11 @@ def found(tile: CooperativeAttentionTile) -> list[str]:
     ]
 
 
-def _softmax(spec: Cooperative, given: tuple[str, ...]) -> list[str]:
+def _softmax(spec: Cooperative) -> list[str]:
     """Scores of a thread, four of each eight keys, to weights."""
     tile, lines = spec.tile, []
     for e in tile.fours:
-        lines += scores_of_keys(spec, e, given)
+        lines += scores_of_keys(spec, e)
     lines += [
         *found(tile),
         # All of a subgroup go the same way, which naga does not know: it lets loops pass.

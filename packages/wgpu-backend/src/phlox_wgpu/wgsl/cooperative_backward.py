@@ -42,7 +42,7 @@ def cooperative_rows(spec: Cooperative) -> Kernel:
     """The kernel of the numbers of each query, as `attention_rows`."""
     tile, turn = spec.tile, []
     for e in tile.fours:
-        turn += scores_of_keys(spec, e, spec.given)
+        turn += scores_of_keys(spec, e)
     turn += [
         *found(tile),
         "    let now = max(high, found);",
@@ -76,7 +76,7 @@ def cooperative_queries(spec: Cooperative) -> Kernel:
     """The kernel of the query's cotangent, as `attention_queries`."""
     tile, turn = spec.tile, []
     for e in tile.fours:
-        turn += [*_caps(spec, e), *scores_of_keys(spec, e, spec.given)]
+        turn += [*_caps(spec, e), *scores_of_keys(spec, e)]
         # The sum of the weights divides at the end: so they use the range of float16.
         turn.append(
             f"    let x{e} = select(exp(w{e} - numbers.x), vec4<f32>(), w{e} <= vec4({LEAST}));"
@@ -235,7 +235,7 @@ def _weights_of_queries(spec: Cooperative, e: int) -> list[str]:
         lines.append(f"    w{e} = t{e} * p.softcap;")
     for c, x in enumerate("xyzw"):
         query = f"query_first + {first_of(e)} + {c}"
-        lines += hide(spec, spec.given, f"w{e}.{x}", "row0", f"min({query}, p.queries - 1)")
+        lines += hide(spec, f"w{e}.{x}", "row0", f"min({query}, p.queries - 1)")
         lines.append(f"    if ({query} >= p.queries) {{ w{e}.{x} = {LEAST}; }}")
         lines.append(f"    let n{e}_{c} = numbers[{first_of(e)} + {c}];")
     high, by, received = (f"vec4({', '.join(f'n{e}_{c}.{x}' for c in range(4))})" for x in "xyz")
