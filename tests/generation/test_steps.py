@@ -259,6 +259,10 @@ def test_chunks_of_a_long_text_have_the_keys_of_the_whole() -> None:
     want = made(text).numpy()[:, -1]
     reading = Generation(made, chunk=4)
     assert np.allclose(reading.read(text).numpy(), want, atol=1e-5)
+    whole = text[:, :12]
+    for new in Generation(made, chunk=4).tokens(whole, Sampling(temperature=0.0), np.zeros((1, 9))):
+        assert new.item() == made(whole).numpy()[0, -1].argmax()
+        whole = px.concat((whole, new[:, None]), axis=1)
     short = Generation(made, chunk=4)
     want = made(text[:, :16]).numpy()[:, -1]
     assert np.allclose(short.read(text[:, :16]).numpy(), want, atol=1e-5)

@@ -211,7 +211,8 @@ class LanguageModel:
         """Return what follows tokens, of which the last ones are new to a generation."""
         writing, count, sampling = self._begun(len(whole), rules)
         rows = self._rows([new])
-        before = self._rows([whole]) if sampling.looks_back else None
+        needed = sampling.looks_back or self.model.turn is not None
+        before = self._rows([whole]) if needed else None
         numbers = numbers_of(rules.get("seed"), 1, count, sampling)
         made = generation.tokens(rows, sampling, numbers, before=before, compiled=self._compiled())
         return Answer(writing, made, len(whole), at_end)

@@ -235,9 +235,17 @@ class Generation:
         if is_long and draws.shape[1] > 1:
             self._make_room()
             text.device.trim()  # what keys and values were in before
+        so_far = [text if before is None else before]
         for i in range(1, draws.shape[1]):
             seen = None if seen is None else with_tokens(seen, new)
-            new = sampling.chosen(self.read(new[:, None]), draws[:, i], seen).astype(text.dtype)
+            if self.length <= self._turn < self._model.context:
+                so_far.append(new[:, None])
+            if self.alike(self.length, self.length + 1):
+                logits = self.read(new[:, None])
+            else:  # all keys become others
+                self.cut(0)
+                logits = self.read(concat(so_far, axis=1))
+            new = sampling.chosen(logits, draws[:, i], seen).astype(text.dtype)
             yield new
 
     def _make_room(self) -> None:
