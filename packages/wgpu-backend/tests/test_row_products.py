@@ -112,13 +112,14 @@ def test_numbers_follow_the_arrays(gpu: Wgpu, up: Up, rng: np.random.Generator) 
         check(gpu, kernel(up(x), up(lying), factor)[0], factor * (x @ numbers))
 
 
+@pytest.mark.parametrize(("size", "by"), [(1e25, 1.0), (8e37, 100.0)], ids=["squares", "products"])
 @pytest.mark.parametrize("form", ["", "Q8_0"])
-def test_rows_whose_squares_no_float_holds(
-    form: str, gpu: Wgpu, up: Up, rng: np.random.Generator
+def test_rows_so_large_that_no_float_holds_what_is_made_of_them_before_they_are_divided(
+    form: str, size: float, by: float, gpu: Wgpu, up: Up, rng: np.random.Generator
 ) -> None:
     lying, numbers = matrix(form, 8, rng)
-    x = rng.normal(size=(1, DEPTH)).astype(np.float32) * np.float32(1e25)
-    weight = np.ones(DEPTH, np.float32)
+    x = rng.uniform(-4, 4, size=(1, DEPTH)).astype(np.float32) * np.float32(size)
+    weight = np.full(DEPTH, by, np.float32)
     kernel = made(gpu, form, 1, None, normed=True)
     check(gpu, kernel(up(x), up(weight), up(lying))[0], normal(x, weight) @ numbers)
 

@@ -15,7 +15,9 @@ from .chain import Chain, function, kept, load, store
 THICKNESS = 4  # the most rows
 FLOATS = ""  # the form of a matrix that is no words
 _VECTOR = 4
-_SMALL = "0x1p-64"
+_SMALL = "0x1p-96"
+# Rows of float32 are multiplied so much smaller, as they are divided only when all is added up.
+_SHRINK, _GROW = "0x1p-24", "0x1p24"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +158,19 @@ def _held(spec: RowProducts) -> range:
 def _scale(spec: RowProducts, t: int, total: str) -> list[str]:
     """What sums of a row are multiplied by. Where squares were too large, they are made smaller."""
     many = "f32(p.k)"
-    lines = [f"  var by{t} = inverseSqrt({total} / {many} + p.epsilon);"]
+    by = f"inverseSqrt({total} / {many} + p.epsilon)"
     if spec.stored == "f16":  # whose squares are not
-        return lines
+        return [f"  let by{t} = {by};"]
     count, square = ("p.k / 4u", "dot(small, small)") if spec.form else ("p.k", "small * small")
     return [
-        *lines,
+        f"  var by{t} = {by} * {_GROW};",
         f"  if ({total} > 3e38) {{",
         "    var all = 0.0;",
         f"    for (var i = 0u; i < {count}; i++) {{",
         f"      let small = in0[p.o0 + {t}u * ({count}) + i] * {_SMALL};",
         f"      all += {square};",
         "    }",
-        f"    by{t} = inverseSqrt(all / {many}) * {_SMALL};",
+        f"    by{t} = inverseSqrt(all / {many}) * ({_SMALL} * {_GROW});",
         "  }",
     ]
 
@@ -185,7 +187,8 @@ def _weighted(spec: RowProducts) -> list[str]:
     kind, square = ("vec4<f32>", "dot(v, v)") if spec.form else ("f32", "v * v")
     at = f"(i / 8u * 4u + i % 4u) + (i / 4u % 2u) * {count // 2}u" if spec.form else "i"
     lines = [f"  for (var i = lane_index; i < {count}u; i += {spec.way.threads}u) {{"]
-    lines.append(f"    let weight = {kind}(in1[p.o1 + i]);")
+    shrink = f" * {_SHRINK}" if spec.stored == "f32" else ""
+    lines.append(f"    let weight = {kind}(in1[p.o1 + i]){shrink};")
     for t in range(spec.rows):
         lines += [
             "    {",
