@@ -335,3 +335,9 @@ def test_a_generator_is_told_to_give_a_list() -> None:
 
     with pytest.raises(pt.CompileError, match=r"got generator(.|\n)*return \[\*parts\]"):
         compile(parts)(pt.ones(1))
+
+
+def test_a_keyword_may_be_called_as_a_place_is() -> None:
+    fast: Any = compile(lambda x, **given: x + sum(given.values()))
+    for step in range(4):
+        assert fast(pt.ones(1), **{"argument 0": float(step)}).item() == step + 1

@@ -50,14 +50,14 @@ def arguments_of(
         leaves: of each argument, as ``key_of`` gives them.
     """
     known = (part for part in key or () if type(part) is Layout)
-    named = {f"argument {place}": item for place, item in enumerate(args)} | kwargs
-    form = {
-        name: (None if type(item) in ALONE else next(known, None)) or flat(item)[0]
-        for name, item in named.items()
-    }
+    layouts = [
+        (None if type(item) in ALONE else next(known, None)) or flat(item)[0]
+        for item in (*args, *kwargs.values())
+    ]
+    names = (*[f"argument {place}" for place in range(len(args))], *kwargs)
+    form = dict(zip(names, layouts, strict=True))
     if key is not None and not twice(leaves):
-        each = iter(form.values())
-        whole = (*[next(each) for _ in args],), dict(zip(kwargs, each, strict=True))
+        whole = (*layouts[: len(args)],), dict(zip(kwargs, layouts[len(args) :], strict=True))
         return Arguments(form, flatten(whole)[0], leaves, (*range(len(leaves)),))
     layout, found, known_by = flatten((args, kwargs))
     by_tensor = {id(p): place for place, p in enumerate(known_by) if p is not None}
