@@ -357,6 +357,63 @@ def test_attributes_that_functions_get_later_are_followed() -> None:
     assert fast.versions == looking.versions == 2
 
 
+def test_attributes_that_functions_miss_are_followed() -> None:
+    def bare(x: Tensor) -> Tensor:
+        return x
+
+    def missing(x: Tensor) -> Tensor:
+        try:
+            return bare(x) * open_one.rate
+        except AttributeError:
+            return bare(x)
+
+    open_one: Any = bare
+    fast = compile(missing)
+    for value in (1.0, 3.0, 1.0):
+        open_one.rate = value
+        if value == 1.0:
+            del open_one.rate
+        for _ in range(3):
+            assert fast(ONE).item() == value
+
+
+def test_attributes_whose_names_are_made_are_followed() -> None:
+    settings: Any = types.SimpleNamespace(rate=1.0, a_rate=1.0)
+
+    def by_names(x: Tensor) -> Tensor:
+        """Scale."""
+        for name in ("rate", "a_rate"):
+            x = x * getattr(settings, name)
+        return x
+
+    functions: list[Any] = [
+        by_names,
+        lambda x: x * getattr(settings, f"{'a'}_rate") if settings is not None else "text",
+        lambda x: x * getattr(settings, {"key": "a_rate"}["key"]),
+        lambda x: x * eval("settings.a_rate", {"settings": settings}),
+    ]
+    for function in functions:
+        followed(compile(function), (), functools.partial(setattr, settings, "a_rate"))
+    followed(
+        compile(lambda x, name: x * getattr(settings, name) * len("text") * 0.25),
+        ("rate",),
+        functools.partial(setattr, settings, "rate"),
+    )
+
+
+def test_names_of_objects_that_are_told_apart_may_look_like_classes() -> None:
+    input, Best = pt.ones(1), pt.ones(1)
+    settings = types.SimpleNamespace(max=pt.ones(1))
+    cases: list[tuple[Any, Tensor]] = [
+        (lambda x: x * 3 if x is input else x, input),
+        (lambda x: x if x is not Best else x * 3, Best),
+        (lambda x: x * 3 if x is settings.max else x, settings.max),
+    ]
+    for function, given in cases:
+        with pytest.raises(CompileError, match="compares objects by identity"):
+            compile(function)(given)
+
+
 def test_keys_of_dicts_are_followed() -> None:
     key = Settings()
     table = {key: 1.0}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import re
 from collections.abc import Iterator, Mapping
 from dis import Instruction, get_instructions
 from importlib.util import resolve_name
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from types import CodeType
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -26,7 +25,6 @@ _KINDS: Final = frozenset({"double", "float", "float64", "int"})
 _SAME: Final = frozenset({"id", "is_", "is_not"})
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
-IDENTITY: Final = "identity"
 KINDS: Final = "kinds"
 REFUSED: Final = "refused"
 WHOLE: Final = "whole"
@@ -39,9 +37,9 @@ class Names(NamedTuple):
         attributes: all other names: attributes and methods, also those in texts.
         asked: attributes in texts, which may be absent.
         imports: modules that it imports as it runs, each with how many packages up it starts.
-        does: what else counts: it may ask whether two objects are one (``IDENTITY``), for the class
-            of numbers (``KINDS``), for any attribute (``WHOLE``), or may go on behind a
-            ``TypeError`` (``REFUSED``).
+        does: what else counts: it may ask for the class of numbers (``KINDS``), for any attribute
+            (``WHOLE``), or may go on behind a ``TypeError`` (``REFUSED``).
+        told_apart: what it compares by ``is``; empty for what no name stands for.
     """
 
     of_globals: frozenset[str]
@@ -49,6 +47,7 @@ class Names(NamedTuple):
     asked: frozenset[str]
     imports: frozenset[tuple[int, str]]
     does: frozenset[str]
+    told_apart: frozenset[str]
 
 
 _KNOWN: Final[WeakKeyDictionary[CodeType, Names]] = WeakKeyDictionary()
@@ -72,35 +71,49 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     asked = texts if names & (_ASKING | ENVIRONMENT | _FORMATTING) else set[str]()
     if of_globals & _BY_TEXT:
         of_globals |= texts
+        names |= texts
     imports = {  # the level lies below the names that are asked for
         (steps[at - 2].argval, step.argval)
         for at, step in enumerate(steps)
         if step.opname == "IMPORT_NAME"
     }
-    does = {*_does(steps, names, texts)}
+    does = {*_does(steps, names)}
     kinds = texts & _KINDS or names & {"double", "float64"} or _names_kinds(steps, names)
     if "type" in of_globals and kinds:
         does.add(KINDS)
-    return of_globals, names | asked, asked, imports, does
+    told_apart = names & _SAME | {
+        _dotted(steps[: at + 1])
+        for at, (step, after) in enumerate(pairwise(steps))
+        if after.opname == "IS_OP" and step.opname != "LOAD_CONST"  # no ``is None``
+    }
+    return of_globals, names | asked, asked, imports, does, told_apart
 
 
-def _does(steps: list[Instruction], names: set[str], texts: set[str]) -> Iterator[str]:
+def _does(steps: list[Instruction], names: set[str]) -> Iterator[str]:
     """What else counts, but for classes of numbers."""
     operations = {step.opname for step in steps}
-    if names & _WHOLE or (names & _ASKING and not texts) or "MATCH_CLASS" in operations:
+    asking = (steps[at:] for at, step in enumerate(steps) if step.argval in _ASKING)
+    if names & _WHOLE or "MATCH_CLASS" in operations or any(map(_makes_a_name, asking)):
         yield WHOLE
-    if names & _SAME or any(map(_asks_identity, steps, steps[1:])):
-        yield IDENTITY
     bare = "PUSH_EXC_INFO" in operations and "WITH_EXCEPT_START" not in operations
     if bare or "CHECK_EXC_MATCH" in operations or "suppress" in names:
         yield REFUSED
 
 
-def _asks_identity(step: Instruction, after: Instruction) -> bool:
-    """Whether code asks for one object by ``is``: not for None, nor for a class, by its name."""
-    name = str(step.argval)
-    is_class = hasattr(builtins, name) or (name[:1].isupper() and not name.isupper())
-    return after.opname == "IS_OP" and step.opname != "LOAD_CONST" and not is_class
+def _makes_a_name(steps: list[Instruction]) -> bool:
+    """Whether ``getattr`` or its like is called with a name that is not written there."""
+    given = [*takewhile(lambda step: not step.opname.startswith("CALL"), steps[1:])]
+    made = any(step.opname.startswith(("BINARY_", "BUILD_STRING")) for step in given)
+    return made or not any(s.opname == "LOAD_CONST" and type(s.argval) is str for s in given)
+
+
+def _dotted(steps: list[Instruction]) -> str:
+    """The name that is loaded last, such as ``px.Tensor``; empty where it is none."""
+    *before, last = steps
+    if last.opname in _GLOBAL:
+        return str(last.argval)
+    first = _dotted(before) if last.opname == "LOAD_ATTR" else ""
+    return f"{first}.{last.argval}" if first else ""
 
 
 def _names_kinds(steps: list[Instruction], names: set[str]) -> bool:

@@ -26,7 +26,7 @@ from phlox_tensor.capture import is_ours
 from .. import refused
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
 from ..trees.plain import is_frozen, is_pythons, is_users
-from .code import ENVIRONMENT, IDENTITY, WHOLE, absolute, names_of, words
+from .code import ENVIRONMENT, WHOLE, absolute, names_of, words
 from .watch import (
     NOTHING,
     Read,
@@ -143,6 +143,7 @@ class _Walk:
         self._names = {"__wrapped__", "_name_", "_value_", "forward"}
         self._asked: set[str] = set()  # those that may be absent
         self._does = set[str]()  # what else code does
+        self._identity = False  # it asks whether two objects are one
         self._generators: list[Any] = []
         self._count = 0
 
@@ -155,12 +156,11 @@ class _Walk:
             for item in [*self._open, *self._classes.values()]:
                 self._look_into(item)
             more = bool(self._work)
-        bare = (ModuleType,) if WHOLE in self._does else (FunctionType, ModuleType)
         for item in [*self._open, *self._classes.values()]:
-            if not isinstance(item.item, bare):  # what it gets later may decide anything
+            if not isinstance(item.item, ModuleType):  # what it gets later may decide anything
                 self._watch(size_of, item.space, item.place._replace(own=False))
         told: dict[int, Any] = {}
-        if IDENTITY in self._does:
+        if self._identity:
             values = (value for watch in self._watches for value in watch.values())
             tensors = [x for x in values if isinstance(x, Tensor)]
             seen = filter(tree.is_node, self._seen.values())
@@ -341,6 +341,7 @@ class _Walk:
         self._names |= known.attributes
         self._asked |= known.asked
         self._does |= known.does
+        self._identity |= not all(_is_class(name, space) for name in known.told_apart)
         for name in known.of_globals:
             self._name(space, name, Where("", own=own), own=own)
         for level, name in known.imports:
@@ -378,8 +379,8 @@ class _Walk:
         if WHOLE in self._does and not isinstance(item.item, type):
             names |= {name for name in item.space if type(name) is str}
         slots = tree.slots_of(type(item.item))
-        bare = isinstance(item.item, FunctionType | ModuleType)
-        absent = (names if "__getattr__" in item.space else self._asked) if bare else ()
+        is_module = isinstance(item.item, ModuleType)
+        absent = (names if "__getattr__" in item.space else self._asked) if is_module else ()
         for name in names - item.done:
             read: Read = name_in
             holder: Any = item.space
@@ -411,6 +412,15 @@ def _holds_functions(item: Any) -> bool:
     """Whether something installed is a function that may be the user's, or leads to one."""
     known = isinstance(item, (*_FUNCTIONS, MappingProxyType, tuple)) or is_frozen(item)
     return known or "__wrapped__" in getattr(item, "__dict__", ())
+
+
+def _is_class(dotted: str, space: Mapping[str, Any]) -> bool:
+    """Whether a name stands for a class, of which there is one."""
+    first, *rest = dotted.split(".")
+    found = space.get(first, vars(builtins).get(first))
+    for name in rest:
+        found = getattr(found, name, None) if isinstance(found, ModuleType) else None
+    return isinstance(found, type)
 
 
 def _behind(item: Any) -> list[Any] | None:
