@@ -70,6 +70,10 @@ def test_tiles_and_what_hides_keys(
     if pt.float16 in gpu.dtypes:
         halves = [up(x.astype(np.float16)) for x in (q, k, v)]
         check(gpu, up, dispatches, *halves, None, None, is_causal=True)
+    endless = v.copy()
+    endless[1, 1, 28, 3] = np.inf  # of the last key, which no tile takes twice
+    found = check(gpu, up, dispatches, q, k, endless, None, None)
+    assert np.isinf(found).sum() == 2 * 37
     q[0, 1, 3, 2] = np.nan
     nan = np.isnan(gpu.read(gpu.ops.attention(*map(up, (q, k, v)), None, None, 0.5, None, False)))
     assert nan[0, 1, 3].all()

@@ -268,7 +268,9 @@ def _values(spec: Forward, part: int) -> list[str]:
         e = f"min(lane + {slot}, {size - 1})" if slot + tile.threads > size else f"(lane + {slot})"
         key = f"key_first + {4 * tile.across * j + c} + 4 * ({e} / {near})"
         at = f"v_base + min({key}, p.keys - 1) * p.v_row + {e} % {near}"
-        lines.append(f"    let v{part}_{i} = vec4<f32>(in2[{at}]);")
+        # Past the last key zeros: weights are 0 there, and infinity times 0 is nan.
+        found = f"vec4<f32>(in2[{at}])"
+        lines.append(f"    let v{part}_{i} = select(vec4<f32>(), {found}, {key} < p.keys);")
     return lines
 
 
