@@ -251,10 +251,37 @@ def test_a_text_beyond_the_context_is_refused_before_the_first_step() -> None:
     assert model().generate(px.asarray([TEXT[:2]]), 3, seed=1, min_p=0.1).shape == (1, 5)
 
 
-def test_chunks_of_a_long_text_have_the_keys_of_the_whole() -> None:
+def of_two_lengths() -> nn.models.Llama:
+    """A decoder that turns texts of up to 16 tokens in one way, and longer ones in another."""
     factors = [RotaryScalingConfig(1.0, 16, factors=(f, 2 * f)) for f in (1.0, 3.0)]
+    px.seed(77)
     given = MADE["llama"].replace(scaling=factors[0], long_scaling=factors[1])
-    made = given.init(px.Cpu()).with_training(False).freeze()
+    made: Any = given.init(px.Cpu()).with_training(False).freeze()
+    return made.map(lambda _, p: p.with_value(p.value * 8) if p.value.ndim == 2 else p)
+
+
+@pytest.mark.parametrize("how", [None, compiled])
+def test_an_answer_that_gets_long_is_read_again(how: Any) -> None:
+    made, whole, got = of_two_lengths(), [*TEXT], []
+    for _ in range(12):
+        whole.append(int(made(px.asarray([whole], device=px.Cpu())).numpy()[0, -1].argmax()))
+    generation, rows = Generation(made, rolls=how is None), [*TEXT]
+    for count in (3, 4, 5):  # the second one ends behind the limit
+        new = px.asarray([rows[generation.length :]], device=px.Cpu())
+        before = px.asarray([rows], device=px.Cpu())
+        draws = np.zeros((1, count))
+        steps_of = generation.tokens(
+            new, Sampling(temperature=0.0), draws, before=before, compiled=how
+        )
+        got += [token.item() for token in steps_of]
+        rows = [*TEXT, *got]
+    assert rows == whole
+    keys = made.extend(px.asarray([whole[:-1]], device=px.Cpu()))[1][0].keys.numpy()
+    assert np.allclose(generation.cache[0].keys.numpy()[..., -8:, :], keys[..., -8:, :], atol=1e-4)
+
+
+def test_chunks_of_a_long_text_have_the_keys_of_the_whole() -> None:
+    made = of_two_lengths()
     text = px.asarray([[*TEXT, *TEXT, *TEXT][:29]], device=px.Cpu())
     want = made(text).numpy()[:, -1]
     reading = Generation(made, chunk=4)

@@ -9,6 +9,7 @@ import pytest
 import phlox as px
 from phlox import text
 from phlox_nn.generation.steps import Generation
+from phlox_nn.layers.position import RotaryScalingConfig
 from phlox_text import _batch
 from phlox_text._batch import Batch, Row
 from tests.text.folders import TEXT, write_folder
@@ -51,6 +52,31 @@ def test_a_text_beside_others_goes_on_as_it_does_alone(
         assert [row.text for row in rows] == want
         assert ["".join(row.pieces) for row in rows] == want
         assert all(row.reason in {"length", "stop"} for row in rows)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_texts_that_get_long_beside_others_have_the_keys_of_long_ones(
+    model: text.LanguageModel, compiled: bool
+) -> None:
+    small: Any = model.model
+    scalings = [RotaryScalingConfig(1.0, 24, factors=(f,) * 4) for f in (1.0, 5.0)]
+    settings = small.settings.replace(scaling=scalings[0], long_scaling=scalings[1])
+    body = small.model.replace(settings=settings, rotaries=settings._rotaries())
+    long = small.replace(model=body, settings=settings)
+    made = text.LanguageModel(long, model.tokenizer, compile=compiled)
+    want = []
+    for prompt in PROMPTS:
+        tokens, count = made.tokenizer.encode(prompt), 30
+        for _ in range(count):
+            tokens.append(int(long(px.asarray([tokens])).numpy()[0, -1].argmax()))
+        want.append(made.tokenizer.decode(tokens)[len(prompt) :])
+    assert made.generate([*PROMPTS], max_tokens=30) == want
+    assert [made.generate(prompt, max_tokens=30) for prompt in PROMPTS] == want
+    batch = Batch(made)
+    rows = [batch.add(made.tokenizer.encode(prompt), max_tokens=30) for prompt in PROMPTS]
+    while not all(row.ended for row in rows):
+        batch.step()
+    assert [row.text for row in rows] == want
 
 
 def test_what_texts_begin_with_in_common_is_read_once(

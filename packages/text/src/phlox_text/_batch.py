@@ -29,7 +29,7 @@ class Row:
         numbers: what is drawn for sampling, a column for each token to come.
         pieces: generated text that has not been passed on yet.
         error: what ended it, unless a stop token, a stop text or the length limit did.
-        prefilled: whether the model has read the whole prompt.
+        prefilled: whether the model has read all but the last token, and gave that.
         steps: where it is generated alone, the generator of its tokens.
     """
 
@@ -71,7 +71,12 @@ class Row:
     @property
     def known(self) -> list[int]:
         """The tokens whose keys and values are in the cache."""
-        return (self.whole + self.tokens)[: self.generation.length]
+        return self.so_far[: self.generation.length]
+
+    @property
+    def so_far(self) -> list[int]:
+        """The tokens of its prompt, and those generated."""
+        return self.whole + self.tokens
 
     def take(self, token: int) -> None:
         """Append a generated token."""
@@ -118,6 +123,12 @@ class Batch:
 
     def step(self) -> None:
         """Generate a token for each prefilled row, prefill a chunk of another; errors end rows."""
+        for row in self._rows:
+            length = row.generation.length
+            if row.prefilled and not row.generation.alike(length, length + 1):
+                self._pause(row)  # all its keys become others
+                row.generation.cut(0)
+                row.prefilled = False
         going = [row for row in self._rows if row.prefilled and not row.ended]
         new = next((row for row in self._rows if not row.prefilled and not row.ended), None)
         if new is not None:
@@ -135,14 +146,14 @@ class Batch:
 
     def _prefill(self, rows: list[Row]) -> None:
         """Read a chunk of a prompt; the last chunk gives the first token."""
-        (row,), generation = rows, rows[0].generation
+        (row,), generation, whole = rows, rows[0].generation, rows[0].so_far
         if not generation.length:
             length, cache = self._cached_prefix(row)
             generation.cache, generation.length = cache, length
             generation.cut(length)
-        at, end = generation.length, generation.part(len(row.whole), _CHUNK)
-        logits = generation.read(self._model._rows([row.whole[at:end]]))
-        if generation.length == len(row.whole):
+        at, end = generation.length, generation.part(len(whole), _CHUNK)
+        logits = generation.read(self._model._rows([whole[at:end]]))
+        if generation.length == len(whole):
             row.prefilled = True
             row.take(int(self._chosen(row, logits).item()))
 
@@ -156,8 +167,8 @@ class Batch:
         rows = [(each.known, each.generation.cache) for each in self._rows if each.prefilled]
         found: tuple[int, Any] = (0, None)
         for known, cache in (*rows, *self._kept):
-            alike = row.generation.alike(len(known), len(row.whole))
-            length = common(known, row.whole[:-1]) if alike else 0
+            alike = row.generation.alike(len(known), len(row.so_far))
+            length = common(known, row.so_far[:-1]) if alike else 0
             found = (length, cache) if length > found[0] else found
         return found
 
@@ -174,7 +185,7 @@ class Batch:
         (row,) = rows
         if row.steps is None:
             last, made = self._model._rows([row.tokens[-1:]]), len(row.tokens)
-            before = self._model._rows([row.whole + row.tokens])
+            before = self._model._rows([row.so_far])
             row.steps = row.generation.tokens(
                 last,
                 row.sampling,
@@ -198,7 +209,7 @@ class Batch:
     def _chosen(self, row: Row, logits: Any) -> Any:
         sampling, at, seen = row.sampling, len(row.tokens), None
         if sampling.looks_back:
-            so_far = self._model._rows([row.whole + row.tokens])
+            so_far = self._model._rows([row.so_far])
             seen = row.generation.seen(so_far, logits.shape[-1])
         numbers = asarray(row.numbers[:, at], device=logits.device)
         return sampling.chosen(logits, numbers, seen)

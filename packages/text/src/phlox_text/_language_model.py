@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -228,8 +228,22 @@ class LanguageModel:
         writings = [writing for writing, _, _ in begun]
         rows = self._rows([[0] * (longest - len(text)) + text for text in texts])
         numbers = numbers_of(rules.get("seed"), len(texts), count, sampling)
-        generation = self._generation(pads)
-        for new in generation.tokens(rows, sampling, numbers, compiled=self._compiled()):
+        generation, last = self._generation(pads), longest + count - 1
+        if all(generation.alike(len(text), last) for text in texts) or not pads.any():
+            self._write(
+                writings, generation.tokens(rows, sampling, numbers, compiled=self._compiled())
+            )
+        else:  # texts whose keys become others at steps of their own
+            for i, text in enumerate(texts):
+                alone = self.start().tokens(
+                    self._rows([text]), sampling, numbers[i : i + 1], compiled=self._compiled()
+                )
+                self._write(writings[i : i + 1], alone)
+        return [writing.text for writing in writings]
+
+    def _write(self, writings: list[Writing], steps: Iterable[Any]) -> None:
+        """Write the tokens of each step until all are at their end."""
+        for new in steps:
             for writing, token in zip(writings, new.tolist(), strict=True):
                 if writing.reason is None:
                     writing.add(token)
@@ -237,7 +251,6 @@ class LanguageModel:
                 break
         for writing in writings:
             writing.end()
-        return [writing.text for writing in writings]
 
     def _begun(self, length: int, rules: Rules) -> tuple[Writing, int, Sampling]:
         """An empty answer to so many tokens, its most tokens, and how they are chosen."""

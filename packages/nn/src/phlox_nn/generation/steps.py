@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import partial
+from sys import maxsize
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -144,7 +146,7 @@ class Generation:
         self._bits = bits
         self._rolls = rolls
         self._chunk = chunk
-        self._turn: int = getattr(model, "turn", None) or model.context
+        self._turn: int = getattr(model, "turn", None) or maxsize
         self._pads = pads if pads is not None and pads.any() else None
         self.cache: Any = None
         self.length = 0
@@ -221,6 +223,9 @@ class Generation:
             compiled: gives ``step_in_room`` of a sampling as a compiled function; None for steps
                 that call op after op.
         """
+        if self.length and not self.alike(self.length, self.length + text.shape[1]):
+            self.cut(0)
+            text = text if before is None else before
         is_long = not self.length and text.shape[1] >= _MANY
         logits = self.read(text)
         seen = None
@@ -229,23 +234,41 @@ class Generation:
         draws = asarray(numbers, device=text.device)
         new = sampling.chosen(logits, draws[:, 0], seen).astype(text.dtype)
         yield new
+        parts = [text if before is None else before, new[:, None]]
+        last = self.length + draws.shape[1] - 1
+        end = draws.shape[1] if self.alike(self.length, last) else self._turn - self.length + 1
+        goes_on = end < draws.shape[1]
         if compiled is not None:
-            yield from self._in_rooms(new, seen, draws, partial(compiled(sampling), self._model))
-            return
-        if is_long and draws.shape[1] > 1:
+            step = partial(compiled(sampling), self._model)
+            following = self._in_rooms(new, seen, draws, end, step)
+        else:
+            following = self._one_by_one(new, seen, draws, end, sampling, is_long)
+        with closing(following):
+            for new in following:
+                if goes_on:
+                    parts.append(new[:, None])
+                yield new
+        if goes_on:  # all keys become others
+            self.cut(0)
+            rest = numbers[:, end:]
+            yield from self.tokens(concat(parts, axis=1), sampling, rest, compiled=compiled)
+
+    def _one_by_one(
+        self,
+        new: Tensor[Int],
+        seen: Tensor[Bool] | None,
+        draws: Tensor[Float],
+        end: int,
+        sampling: Sampling,
+        is_long: bool,
+    ) -> Generator[Tensor[Int], None, None]:
+        """Steps up to a draw that call op after op, beside keys and values that grow."""
+        if is_long and end > 1:
             self._make_room()
-            text.device.trim()  # what keys and values were in before
-        so_far = [text if before is None else before]
-        for i in range(1, draws.shape[1]):
+            new.device.trim()  # what keys and values were in before
+        for i in range(1, end):
             seen = None if seen is None else with_tokens(seen, new)
-            if self.length <= self._turn < self._model.context:
-                so_far.append(new[:, None])
-            if self.alike(self.length, self.length + 1):
-                logits = self.read(new[:, None])
-            else:  # all keys become others
-                self.cut(0)
-                logits = self.read(concat(so_far, axis=1))
-            new = sampling.chosen(logits, draws[:, i], seen).astype(text.dtype)
+            new = sampling.chosen(self.read(new[:, None]), draws[:, i], seen).astype(new.dtype)
             yield new
 
     def _make_room(self) -> None:
@@ -270,9 +293,14 @@ class Generation:
         return asarray(seen, device=tokens.device)
 
     def _in_rooms(
-        self, new: Tensor[Int], seen: Tensor[Bool] | None, draws: Tensor[Float], step: Any
-    ) -> Iterator[Tensor[Int]]:
-        """Steps whose shapes stay until a room is full.
+        self,
+        new: Tensor[Int],
+        seen: Tensor[Bool] | None,
+        draws: Tensor[Float],
+        end: int,
+        step: Any,
+    ) -> Generator[Tensor[Int], None, None]:
+        """Steps up to a draw whose shapes stay until a room is full.
 
         Where a device works by itself, the next step is handed to it before a token is read.
         """
@@ -281,11 +309,14 @@ class Generation:
             pads = asarray(self._pads, dtype=new.dtype, device=new.device)
         kept: Any = tuple((each.keys, each.values) for each in self.cache)
         length, before = self.length, None
+        most = self._model.context
+        if length <= self._turn:  # a room for more has the keys of a long text
+            most = min(most, self._turn)
         try:
-            for i in range(1, draws.shape[1]):
+            for i in range(1, end):
                 room = kept[0][0].shape[-2]
                 if room <= length:
-                    kept = _with_room(kept, length, self._model.context)
+                    kept = _with_room(kept, length, most)
                 place = Place(asarray(length, dtype=new.dtype, device=new.device), pads)
                 new, kept, seen = step(new[:, None], kept, seen, place, draws[:, i])
                 length += 1
@@ -293,7 +324,7 @@ class Generation:
                 if before is not None:
                     self.length += 1
                     yield before
-                before = new if goes_on and i + 1 < draws.shape[1] else None
+                before = new if goes_on and i + 1 < end else None
                 if before is None:
                     self.length += 1
                     yield new
