@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,26 @@ def test_what_draws_nothing_gets_no_numbers_and_goes_on_alike() -> None:
     assert np.array_equal(numbers_of(3, 2, 5, RULES[1]), numbers_of(3, 2, 5))
     with pytest.raises(px.ArgumentError, match="not a seed for each text"):
         numbers_of([3], 2, 5, greedy)
+
+
+# Modules of Python that take 1 to 12 ms each to import, which no reading of a model needs.
+SLOW = {"bz2", "concurrent.futures", "fractions", "lzma", "statistics", "zipfile"}
+
+
+def test_a_model_of_a_file_is_read_without_slow_modules(tmp_path: Path) -> None:
+    config = nn.models.LlamaConfig(64, 104, 32, 2, 2, 1, d_ff=32)
+    path = nn.models.save_gguf(config.init(), tmp_path / "a", blocks="Q8_0")
+    program = f"""if 1:
+        import sys
+        import phlox as px
+        model = px.nn.models.load({str(path)!r}, px.Cpu())
+        model.generate(px.asarray([[1, 2]], device=px.Cpu()), 2, temperature=0)
+        print(px.__name__, *({SLOW!r} & set(sys.modules)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["phlox"]
 
 
 def test_a_greedy_start_loads_no_generators_of_numpy() -> None:

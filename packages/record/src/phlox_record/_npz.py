@@ -7,8 +7,7 @@ import io
 import json
 import re
 import struct
-import zipfile
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,9 @@ from ._skeleton import join, nested, split
 from ._source import Source, Write
 from ._tree import TensorEntry, unsupported
 from ._zip import Member, contents, members
+
+if TYPE_CHECKING:
+    import zipfile
 
 _MAGIC: Final = b"\x93NUMPY"
 _ABOUT: Final = "__phlox__"
@@ -66,6 +68,8 @@ def _write(content: Content, limits: Limits, write: Write) -> None:
     text = json.dumps(about, ensure_ascii=False).encode()
     if len(text) > limits.header_bytes:
         raise Malformed("the tree is too large", got=f"{len(text):,} bytes")
+    import zipfile  # noqa: PLC0415 - slow, and writing alone needs it
+
     with zipfile.ZipFile(_Sink(write), "w", zipfile.ZIP_STORED) as archive:
         _put(archive, _ABOUT, TensorEntry.from_numpy(np.frombuffer(text, np.uint8)))
         for name, tensor in named.items():
@@ -79,6 +83,8 @@ def _safe(path: str) -> str:
 
 def _put(archive: zipfile.ZipFile, name: str, tensor: TensorEntry) -> None:
     """Write one array, its elements aligned in the file."""
+    import zipfile  # noqa: PLC0415 - as above
+
     info = zipfile.ZipInfo(f"{name}.npy")  # of 1980: the same tree gives the same bytes
     before = archive.fp.tell() + _LOCAL_SIZE + len(info.filename.encode()) + _ZIP64_SIZE + 4  # type: ignore[union-attr]
     info.extra = struct.pack("<HH", _PADDING_FIELD, -before % _ALIGNMENT) + bytes(-before % 64)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,9 @@ from numpy.typing import NDArray
 from .._errors.classes import ArgumentError
 from .group import Group
 from .sums import TreeSum, all_nodes
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # Elements that a rank owns in one step of an exchange: few steps, and pieces that stay in caches.
 CHUNK: Final = 1 << 20
@@ -156,6 +158,8 @@ def _spread(threads: int, function: Callable[[slice], None], whole: slice) -> No
 
 @cache
 def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow, and rarely needed
+
     return ThreadPoolExecutor(_THREADS, "phlox-sum")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from math import floor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ._precision import wide64
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Array = np.ndarray[Any, Any]
 Taps = dict[int, float]
@@ -30,10 +32,16 @@ class Axis(NamedTuple):
     region: tuple[float, float] = (0.0, 1.0)
 
 
+def _fraction(above: int, below: int = 1) -> Fraction:
+    from fractions import Fraction  # noqa: PLC0415 - slow, and rarely needed
+
+    return Fraction(above, below)
+
+
 def _back(axis: Axis, at: Fraction) -> float:
     """A place in the result as one among the elements; quotients of integers are exact."""
     if axis.scale is None:
-        return float(at * Fraction(axis.n, axis.size))
+        return float(at * _fraction(axis.n, axis.size))
     return float(at) / axis.scale
 
 
@@ -48,19 +56,19 @@ def _place(axis: Axis, i: int) -> float:
             return start * last + (end - start) * last / 2
         return start * last + i * (end - start) * last / (axis.size - 1)
     if axis.coordinates == "asymmetric":
-        return _back(axis, Fraction(i))
+        return _back(axis, _fraction(i))
     if axis.coordinates == "tf_half_pixel_for_nn":
-        return _back(axis, i + Fraction(1, 2))
+        return _back(axis, i + _fraction(1, 2))
     return _middle(axis, i)
 
 
 def _middle(axis: Axis, i: int) -> float:
     """Where the middle of the pixel i lies, from that of the first."""
-    half = Fraction(1, 2)
+    half = _fraction(1, 2)
     if axis.coordinates == "pytorch_half_pixel" and axis.size == 1:
         return 0.0
     if axis.scale is None:
-        return float((i + half) * Fraction(axis.n, axis.size) - half)
+        return float((i + half) * _fraction(axis.n, axis.size) - half)
     if axis.coordinates == "half_pixel_symmetric":
         return (axis.n - 1) / 2 + (i - (axis.size - 1) / 2) / axis.scale
     return _back(axis, i + half) - 0.5

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import copysign, erf, exp, inf, isinf, isnan, nan, pi, sqrt
 from math import erfc as erfc_of
 from math import lgamma as _lgamma
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -53,6 +52,8 @@ def _erfinv_of(y: float) -> float:
         return -_erfinv_of(-y)
     if y == 0:
         return y
+    from statistics import NormalDist  # noqa: PLC0415 - slow, and rarely needed
+
     x: float = NormalDist().inv_cdf((1 + y) / 2) / sqrt(2)
     # One step of Newton's method: (1 + y) / 2 has lost the last digits of a small y.
     gap = erf(x) - y if x > -0.5 else erfc_of(-x) - (1 + y)
