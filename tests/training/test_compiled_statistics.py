@@ -43,6 +43,21 @@ def test_statistics_go_on(layer: str, how: str, check: bool) -> None:
     assert trained(layer, how, lambda f: px.compile(f, check=check)) == written
 
 
+def test_statistics_of_all_batches_read_no_number() -> None:
+    device = Autodiff(px.Numpy())  # which has a kernel for statistics that move
+    found = []
+    for wrap in (lambda f: f, px.compile):
+        model, forward = (
+            nn.BatchNorm(2, momentum=None, device=device),
+            wrap(lambda m, x: m(x).sum()),
+        )
+        for i in range(4):
+            x = px.asarray([[float(i), 1.0], [2.0, float(i)]], device=device)
+            model = optim.SgdConfig().init().step(0.1, model, forward(model, x).backward())
+        found.append([p.value.tolist() for p in model.params().values()])
+    assert found[0] == found[1]
+
+
 def test_gradients_that_are_arguments_bring_their_proposals() -> None:
     def run(wrap: Callable[[Any], Any]) -> list[Any]:
         px.seed(0)

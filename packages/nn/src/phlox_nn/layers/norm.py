@@ -165,7 +165,12 @@ def _moved(
     running: Param, batch: Tensor[Float], share: float | Tensor[Float], factor: float = 1.0
 ) -> Tensor[Float]:
     old, new = running.value.detach(), batch.detach()
-    return moving_average.or_formula(old, new, share, factor).astype(old.dtype)
+    move = moving_average.or_formula
+    if isinstance(share, Tensor) and moving_average.expand is not None:
+        move = (
+            moving_average.expand
+        )  # a kernel takes numbers alone: it would be read for each layer
+    return move(old, new, share, factor).astype(old.dtype)
 
 
 class LayerNormConfig(LayerConfig["LayerNorm"]):
