@@ -29,9 +29,10 @@ use crate::vectorize;
 use forms::{Form, PART, SHARE};
 use stored::Stored;
 
-/// Rows up to which blocks are read once for each few of them, where more make floats of the whole weight first: without byte
-/// products of AVX-512, by AVX2 those that take long to unpack.
+/// Rows up to which blocks are multiplied as they are stored by NEON and by loops; more meet floats of the weight.
 const FEW: usize = 32;
+/// The same of narrow floats (Zen 3).
+const MANY: usize = 256;
 /// Numbers that share a scale where rows become integers.
 pub const GROUP: usize = 32;
 /// Multiply-adds below which a product is not worth a second thread: 5 us of the byte products of one row in memory.
@@ -199,7 +200,7 @@ fn snap_groups_body(from: &[f32], to: &mut [f32]) {
 
 /// The product of rows with the weight as it is stored.
 fn as_stored<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, usize, usize)) -> Result<Array> {
-    let (rows, k, n) = size;
+    let (count, k, n) = size;
     let dtype = x.dtype();
     let mut shape = *x.shape();
     shape[x.rank() - 1] = n;
@@ -212,14 +213,14 @@ fn as_stored<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (
     if F::tiles(given, from, bias, size, to) {
         return cast(&out, dtype);
     }
-    let rows = F::rows(given, (rows, k));
+    let rows = F::rows(given, (count, k));
     // No sum goes over columns, so threads may say how many a task has: they have as many tasks each, of as many columns.
     let threads = threads::num_threads();
-    let pieces = (2 * size.0 * k * n / SERIAL).min(4 * threads);
+    let pieces = (2 * count * k * n / SERIAL).min(4 * threads);
     let pieces = (pieces - if pieces > threads { pieces % threads } else { 0 }).max(1);
     let step = n.div_ceil(pieces).next_multiple_of(8);
     threads::parallel(n.div_ceil(step.max(1)), &|task| {
-        F::times(&rows, from, task * step..n.min((task + 1) * step), bias, (n, to));
+        F::times(&rows, from, task * step..n.min((task + 1) * step), bias, size, to);
     });
     cast(&out, dtype)
 }

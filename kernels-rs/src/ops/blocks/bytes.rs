@@ -8,7 +8,6 @@ use crate::machine::simd::{self, Level};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Aligned;
 use std::arch::x86_64::*;
-use std::ops::Range;
 
 /// Rows that a task makes ready, about.
 const SOME: usize = 32;
@@ -116,25 +115,10 @@ unsafe fn put_row<const HIGH: usize>(
 }
 
 impl Rows<1> {
-    /// Writes some columns of the product of up to [`TOGETHER`] rows: `n` of them there are, each a row of blocks.
-    pub fn times<F: Form>(
-        &self,
-        from: &[u8],
-        columns: Range<usize>,
-        bias: Option<&[f32]>,
-        (n, to): (usize, SharedMut<f32>),
-    ) {
-        let bytes = from.len() / n.max(1);
-        for column in columns {
-            let row = &from[column * bytes..(column + 1) * bytes];
-            let mut sums = [0.0; TOGETHER];
-            // SAFETY: this was made on a processor with these instructions.
-            unsafe { by_rows!(self.count, dots::<F>(row, self, &mut sums)) };
-            for (i, sum) in sums.iter().enumerate().take(self.count) {
-                // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
-                unsafe { *to.ptr().add(i * n + column) = sum + bias.map_or(0.0, |bias| bias[column]) };
-            }
-        }
+    /// The products of a row of blocks with all rows, which are up to [`TOGETHER`].
+    pub fn dots<F: Form>(&self, row: &[u8], sums: &mut [f32; TOGETHER]) {
+        // SAFETY: this was made on a processor with these instructions.
+        unsafe { by_rows!(self.count, dots::<F>(row, self, sums)) };
     }
 }
 

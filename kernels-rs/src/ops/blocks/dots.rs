@@ -5,14 +5,24 @@ use super::forms::{Form, LANES, MOST, PART, Part, SHARE, TOGETHER, blocks_of};
 #[cfg(target_arch = "aarch64")]
 use super::fours::products;
 #[cfg(target_arch = "aarch64")]
-use crate::machine::lanes::neon::F32x4;
-#[cfg(target_arch = "aarch64")]
 use crate::machine::simd;
-use crate::machine::threads::SharedMut;
 use crate::memory::scratch::filled;
-use crate::vectorize;
-use std::marker::PhantomData;
 use std::ops::Range;
+
+/// Calls a kernel of that many rows.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! by_rows {
+    ($rows:expr, $kernel:ident::<$form:ident>($($given:expr),*)) => {
+        match $rows {
+            1 => $kernel::<$form, 1>($($given),*),
+            2 => $kernel::<$form, 2>($($given),*),
+            3 => $kernel::<$form, 3>($($given),*),
+            _ => $kernel::<$form, TOGETHER>($($given),*),
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use by_rows;
 
 /// Rows in the parts of a form.
 pub struct Rows {
@@ -28,7 +38,7 @@ impl Rows {
         let empty = Part { whole: [0; PART], scale: [0.0; LANES], sums: [0; LANES] };
         let mut parts = filled(empty, rows * count);
         for (from, to) in from.chunks_exact(k.max(1)).zip(parts.chunks_exact_mut(count.max(1))) {
-            into_parts(PhantomData::<F>, from, to);
+            into_parts::<F>(from, to);
         }
         Self { parts, size: (rows, count) }
     }
@@ -38,37 +48,20 @@ impl Rows {
         &self.parts
     }
 
-    /// Writes some columns of the result: `n` of them there are, each a row of blocks.
-    pub fn times<F: Form>(
-        &self,
-        from: &[u8],
-        columns: Range<usize>,
-        bias: Option<&[f32]>,
-        (n, to): (usize, SharedMut<f32>),
-    ) {
-        let bytes = from.len() / n.max(1);
-        let (rows, count) = self.size;
-        for column in columns {
-            let row = &from[column * bytes..(column + 1) * bytes];
-            for first in (0..rows).step_by(TOGETHER) {
-                let together = TOGETHER.min(rows - first);
-                let x = &self.parts[first * count..(first + together) * count];
-                let mut sums = [0.0; TOGETHER];
-                dots::<F>(row, x, count, &mut sums);
-                for (i, sum) in sums.iter().enumerate().take(together) {
-                    let place = (first + i) * n + column;
-                    // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
-                    unsafe { *to.ptr().add(place) = sum + bias.map_or(0.0, |bias| bias[column]) };
-                }
-            }
+    /// The products of a row of blocks with some rows.
+    pub fn dots<F: Form>(&self, row: &[u8], rows: Range<usize>, sums: &mut [f32; TOGETHER]) {
+        let count = self.size.1;
+        let x = &self.parts[rows.start * count..rows.end * count];
+        #[cfg(target_arch = "aarch64")]
+        if simd::has_byte_products() {
+            // SAFETY: the instructions were asked for, and there are one to `TOGETHER` rows of `count` parts.
+            return unsafe { by_rows!(rows.len(), products::<F>(row, x, count, sums)) };
         }
+        plain::<F>(row, x, count, sums);
     }
 }
 
-vectorize!(into_parts[F: Form](form: PhantomData<F>, from: &[f32], to: &mut [Part]) => into_parts_body);
-
-#[inline(always)]
-fn into_parts_body<F: Form>(_: PhantomData<F>, from: &[f32], to: &mut [Part]) {
+fn into_parts<F: Form>(from: &[f32], to: &mut [Part]) {
     for (group, from) in from.chunks_exact(GROUP).enumerate() {
         let (part, start) = (&mut to[group / 2], group % 2 * GROUP);
         let mut whole = [0; GROUP];
@@ -107,39 +100,8 @@ pub fn sum_of_four(bytes: [i8; 4]) -> i32 {
     (pairs & 0xffff) as i32 + (pairs >> 16) as i32 - 4 * 128
 }
 
-/// Calls a kernel of that many rows.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-macro_rules! by_rows {
-    ($rows:expr, $kernel:ident::<$form:ident>($($given:expr),*)) => {
-        match $rows {
-            1 => $kernel::<$form, 1>($($given),*),
-            2 => $kernel::<$form, 2>($($given),*),
-            3 => $kernel::<$form, 3>($($given),*),
-            _ => $kernel::<$form, TOGETHER>($($given),*),
-        }
-    };
-}
-#[cfg(target_arch = "x86_64")]
-pub(super) use by_rows;
-
-/// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
-fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
-    #[cfg(target_arch = "aarch64")]
-    if simd::has_byte_products() {
-        // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
-        return unsafe { by_rows!(x.len() / count.max(1), by_fours::<F>(row, x, count, sums)) };
-    }
-    plain::<F>(row, x, count, sums);
-}
-
-/// # Safety
-/// As for [`products`]; the processor has `sdot`.
-#[cfg(target_arch = "aarch64")]
-unsafe fn by_fours<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
-    products::<F, F32x4, R>(row, x, count, sums);
-}
-
-/// The same by loops, for processors that have none of these instructions.
+/// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each, by loops: for processors that have
+/// none of these instructions.
 pub fn plain<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
     const PAIRS: usize = SHARE / 2;
     let mut whole = [0; PART];

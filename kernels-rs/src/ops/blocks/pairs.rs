@@ -16,8 +16,6 @@ use std::ops::Range;
 /// Parts of a [`Unit`].
 const PARTS: usize = 4;
 const GROUPS: usize = PARTS * PART / GROUP;
-/// Rows of blocks that some rows meet before the next ones do: they stay in the second-level cache.
-const COLUMNS: usize = 32;
 
 /// 256 numbers of a row.
 #[derive(Clone, Copy)]
@@ -67,33 +65,12 @@ impl Rows {
         Self { units, count }
     }
 
-    /// Writes some columns of the product: `n` of them there are, each a row of blocks.
-    pub fn times<F: Form>(
-        &self,
-        from: &[u8],
-        columns: Range<usize>,
-        bias: Option<&[f32]>,
-        (n, to): (usize, SharedMut<f32>),
-    ) {
-        let bytes = from.len() / n.max(1);
+    /// The products of a row of blocks with some rows.
+    pub fn dots<F: Form>(&self, row: &[u8], rows: Range<usize>, sums: &mut [f32; TOGETHER]) {
         let each = self.units.len() / self.count.max(1);
-        for start in columns.clone().step_by(COLUMNS) {
-            for first in (0..self.count).step_by(TOGETHER) {
-                let together = TOGETHER.min(self.count - first);
-                let units = &self.units[first * each..(first + together) * each];
-                for column in start..columns.end.min(start + COLUMNS) {
-                    let row = &from[column * bytes..(column + 1) * bytes];
-                    let mut sums = [0.0; TOGETHER];
-                    // SAFETY: this was made on a processor with these instructions, and there are as many rows.
-                    unsafe { by_rows!(together, dots::<F>(row, units, &mut sums)) };
-                    for (i, sum) in sums.iter().enumerate().take(together) {
-                        let place = (first + i) * n + column;
-                        // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
-                        unsafe { *to.ptr().add(place) = sum + bias.map_or(0.0, |bias| bias[column]) };
-                    }
-                }
-            }
-        }
+        let units = &self.units[rows.start * each..rows.end * each];
+        // SAFETY: this was made on a processor with these instructions, and there are as many rows.
+        unsafe { by_rows!(rows.len(), dots::<F>(row, units, sums)) };
     }
 }
 

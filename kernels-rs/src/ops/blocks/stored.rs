@@ -2,11 +2,9 @@
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
-use super::FEW;
 use super::dots;
-#[cfg(target_arch = "x86_64")]
-use super::forms::TOGETHER;
-use super::forms::{AHEAD, Form, MOST, PART, SHARE, blocks_of};
+use super::forms::{AHEAD, Form, MOST, PART, SHARE, TOGETHER, blocks_of};
+use super::{FEW, MANY};
 #[cfg(target_arch = "x86_64")]
 use super::{bytes, pairs, tiles};
 use crate::array::narrow::{widen_bf16, widen_f16};
@@ -18,6 +16,9 @@ use crate::ops::contraction::{Dot, Dots, Matrix};
 use crate::vectorize;
 use std::marker::PhantomData;
 use std::ops::Range;
+
+/// Rows of the weight that some rows meet before the next ones do: they stay in the second-level cache.
+const COLUMNS: usize = 32;
 
 /// A kind of weight, its rows in bytes.
 pub trait Stored {
@@ -31,9 +32,7 @@ pub trait Stored {
     type Rows<'a>: Sync;
 
     /// Rows up to which it is multiplied as it is stored.
-    fn most() -> usize {
-        FEW
-    }
+    fn most() -> usize;
     /// Writes the product of dense rows, of so many of length `k` with `n`, where these are more than [`Stored::times`] is for, and
     /// where that is faster by tiles. Whether it did.
     fn tiles(
@@ -49,13 +48,14 @@ pub trait Stored {
     fn widen(from: &[u8], to: &mut [f32]);
     /// Makes dense rows of `k` numbers ready.
     fn rows(from: &[f32], size: (usize, usize)) -> Self::Rows<'_>;
-    /// Writes some columns of the product: `n` of them there are, each a row of the weight.
+    /// Writes some columns of the product of so many rows of length `k` with `n`, those of the weight.
     fn times(
         rows: &Self::Rows<'_>,
         from: &[u8],
         columns: Range<usize>,
         bias: Option<&[f32]>,
-        to: (usize, SharedMut<f32>),
+        size: (usize, usize, usize),
+        to: SharedMut<f32>,
     );
 }
 
@@ -77,9 +77,17 @@ impl<F: Form> Stored for F {
     fn widen(from: &[u8], to: &mut [f32]) {
         widen(PhantomData::<F>, from, to);
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    fn most() -> usize {
+        FEW
+    }
     #[cfg(target_arch = "x86_64")]
     fn most() -> usize {
-        if bytes::applies() || (F::MANY && pairs::applies()) { usize::MAX } else { FEW }
+        match (bytes::applies(), pairs::applies()) {
+            (true, _) => usize::MAX,
+            (false, true) => F::MOST,
+            (false, false) => FEW,
+        }
     }
     #[cfg(target_arch = "x86_64")]
     fn tiles(rows: &[f32], from: &[u8], bias: Option<&[f32]>, size: (usize, usize, usize), to: SharedMut<f32>) -> bool {
@@ -103,13 +111,33 @@ impl<F: Form> Stored for F {
         }
         Rows::Parts(dots::Rows::new::<F>(from, size))
     }
-    fn times(rows: &Rows, from: &[u8], columns: Range<usize>, bias: Option<&[f32]>, to: (usize, SharedMut<f32>)) {
-        match rows {
-            #[cfg(target_arch = "x86_64")]
-            Rows::Bytes(rows) => rows.times::<F>(from, columns, bias, to),
-            #[cfg(target_arch = "x86_64")]
-            Rows::Pairs(rows) => rows.times::<F>(from, columns, bias, to),
-            Rows::Parts(rows) => rows.times::<F>(from, columns, bias, to),
+    fn times(
+        rows: &Rows,
+        from: &[u8],
+        columns: Range<usize>,
+        bias: Option<&[f32]>,
+        (count, _, n): (usize, usize, usize),
+        to: SharedMut<f32>,
+    ) {
+        let bytes = from.len() / n.max(1);
+        for start in columns.clone().step_by(COLUMNS) {
+            for first in (0..count).step_by(TOGETHER) {
+                let some = first..count.min(first + TOGETHER);
+                for column in start..columns.end.min(start + COLUMNS) {
+                    let (row, mut sums) = (&from[column * bytes..(column + 1) * bytes], [0.0; TOGETHER]);
+                    match rows {
+                        #[cfg(target_arch = "x86_64")]
+                        Rows::Bytes(rows) => rows.dots::<F>(row, &mut sums),
+                        #[cfg(target_arch = "x86_64")]
+                        Rows::Pairs(rows) => rows.dots::<F>(row, some.clone(), &mut sums),
+                        Rows::Parts(rows) => rows.dots::<F>(row, some.clone(), &mut sums),
+                    }
+                    for (row, sum) in some.clone().zip(sums) {
+                        // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
+                        unsafe { *to.ptr().add(row * n + column) = sum + bias.map_or(0.0, |bias| bias[column]) };
+                    }
+                }
+            }
         }
     }
 }
@@ -142,11 +170,12 @@ fn narrow<T: Float>(bytes: &[u8]) -> &[T] {
 
 /// Dot products with rows of narrow floats, which are widened as they are read.
 fn products<T: Float<Wide = f32>>(
-    (rows, (count, k)): (&[f32], (usize, usize)),
+    rows: &[f32],
     from: &[T],
     columns: Range<usize>,
     bias: Option<&[f32]>,
-    (n, to): (usize, SharedMut<f32>),
+    (count, k, n): (usize, usize, usize),
+    to: SharedMut<f32>,
 ) {
     assert!(rows.len() == count * k && from.len() == n * k && columns.end <= n, "sizes that fit");
     if count == 1 {
@@ -185,22 +214,27 @@ macro_rules! narrow {
             const SIZE: usize = 1;
             const BYTES: usize = 2;
             const ROUNDS: bool = false;
-            type Rows<'a> = (&'a [f32], (usize, usize));
+
+            fn most() -> usize {
+                MANY
+            }
+            type Rows<'a> = &'a [f32];
 
             fn widen(from: &[u8], to: &mut [f32]) {
                 $widen(narrow(from), to);
             }
-            fn rows(from: &[f32], size: (usize, usize)) -> Self::Rows<'_> {
-                (from, size)
+            fn rows(from: &[f32], _: (usize, usize)) -> &[f32] {
+                from
             }
             fn times(
                 rows: &Self::Rows<'_>,
                 from: &[u8],
                 columns: Range<usize>,
                 bias: Option<&[f32]>,
-                to: (usize, SharedMut<f32>),
+                size: (usize, usize, usize),
+                to: SharedMut<f32>,
             ) {
-                products::<Self>(*rows, narrow(from), columns, bias, to);
+                products::<Self>(rows, narrow(from), columns, bias, size, to);
             }
         }
     )*};

@@ -46,7 +46,7 @@ fn few_rows_are_multiplied_as_many_are() {
         let size = size_of(form).unwrap().0;
         for (rows, inputs, outputs) in [(1, 3 * size, 700), (7, 2 * size, 33), (4, size, 5), (2, 35 * size, 9)] {
             let (blocks, bias) = (random(form, outputs, inputs), floats(&[outputs]));
-            let x = floats(&[FEW + rows, inputs]);
+            let x = floats(&[MANY + rows, inputs]);
             let all = values(&blocks_linear(&x, &blocks, Some(&bias), form, true).unwrap());
             let some = view::slice(&x, &[0, 0], &[rows, inputs], &[1, 1]).unwrap();
             let found = values(&blocks_linear(&some, &blocks, Some(&bias), form, true).unwrap());
@@ -156,7 +156,7 @@ fn smaller_registers_add_what_loops_do() {
         let [mut found, mut all] = [[0.0; forms::TOGETHER]; 2];
         // SAFETY: the level was asked for.
         let few = unsafe { pairs::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (2, inputs)) };
-        few.times::<F>(row, 0..1, None, (1, SharedMut::new(found.as_mut_ptr())));
+        few.dots::<F>(row, 0..2, &mut found);
         dots::plain::<F>(row, rows.parts(), count, &mut all);
         for (found, all) in found.iter().zip(all) {
             assert!((found - all).abs() <= 1e-5 * all.abs().max(1.0), "{form}: {found} {all}");
@@ -200,13 +200,13 @@ fn narrow_floats_may_begin_at_any_byte() {
 #[test]
 fn more_columns_than_are_made_at_a_time_are_those_of_each() {
     let (inputs, outputs) = (64, AT_A_TIME / 64 + 70);
-    let (weight, x, bias) = (random("F16", outputs, inputs), floats(&[FEW + 1, inputs]), floats(&[outputs]));
+    let (weight, x, bias) = (random("F16", outputs, inputs), floats(&[MANY + 1, inputs]), floats(&[outputs]));
     let found = values(&blocks_linear(&x, &weight, Some(&bias), "F16", false).unwrap());
     let first = outputs - 5;
     let some = view::slice(&weight, &[first, 0], &[5, 128], &[1, 1]).unwrap();
     let last = view::slice(&bias, &[first], &[5], &[1]).unwrap();
     let expected = values(&blocks_linear(&x, &some, Some(&last), "F16", false).unwrap());
-    for row in 0..=FEW {
+    for row in 0..=MANY {
         for (found, expected) in found[row * outputs + first..][..5].iter().zip(&expected[row * 5..]) {
             assert!((found - expected).abs() <= 1e-4, "{row}: {found} {expected}");
         }

@@ -3,13 +3,16 @@
 use super::{Form, PART, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
 use std::arch::x86_64::*;
 
+/// Rows up to which a form that takes long to unpack is faster in registers than by floats (Zen 3).
+const SOME: usize = 128;
+
 /// How a form is unpacked by AVX2.
 ///
 /// # Safety
 /// Blocks can be read: those of a part, for `factors256` those of four. AVX2, FMA and F16C are there.
 pub trait Unpack {
-    /// Whether unpacking for every four rows is faster than multiplying many by floats.
-    const MANY: bool = true;
+    /// Rows up to which it is multiplied in registers, which unpack it for every four of them.
+    const MOST: usize = usize::MAX;
 
     /// The whole numbers of a part: from 0 on, or with their sign where the offset is 128.
     unsafe fn whole256(blocks: *const u8, part: usize) -> [__m256i; 2];
@@ -76,9 +79,9 @@ unsafe fn eight(at: *const u8, bytes: usize) -> __m256 {
 macro_rules! small {
     ($($name:ident: least $least:literal, fifth $fifth:expr;)*) => {$(
         impl Unpack for $name {
-            const MANY: bool = {
+            const MOST: usize = {
                 let at: Option<usize> = $fifth;
-                at.is_none()
+                if at.is_none() { usize::MAX } else { SOME }
             };
 
             #[inline(always)]
@@ -161,7 +164,7 @@ impl Unpack for Q5K {
 }
 
 impl Unpack for Q6K {
-    const MANY: bool = false;
+    const MOST: usize = SOME;
 
     #[inline(always)]
     unsafe fn whole256(blocks: *const u8, part: usize) -> [__m256i; 2] {
