@@ -87,15 +87,41 @@ def test_a_copy_of_the_weight_below_has_to_be_the_same(tmp_path: Path) -> None:
         nn.load_adapters(model, folder)
 
 
-def test_adapters_of_gpt_2_have_the_word_around_it_in_their_names(tmp_path: Path) -> None:
+def test_adapters_of_gpt_2_have_the_names_of_its_class_with_a_head(tmp_path: Path) -> None:
     model = nn.models.GptConfig(9, 8, 8, 1, 2).init()
     folder = nn.save_adapters(nn.apply_lora(model, 2, "h.0.attn.c_attn.weight"), tmp_path)
-    file = folder / "adapter_model.safetensors"
-    before = "base_model.model."
-    theirs = {k.replace(before, f"{before}transformer."): v for k, v in load_file(file).items()}
-    save_file(theirs, file)
-    record: Any = nn.lora_record(nn.load_adapters(model, folder))
-    assert list(record) == ["h.0.attn.c_attn"]
+    file, before = folder / "adapter_model.safetensors", "base_model.model."
+    ours = load_file(file)
+    assert set(ours) == {f"{before}transformer.h.0.attn.c_attn.lora_{n}.weight" for n in "AB"}
+    for around in ("transformer.", ""):  # of a class without a head
+        save_file({name.replace("transformer.", around): a for name, a in ours.items()}, file)
+        record: Any = nn.lora_record(nn.load_adapters(model, folder))
+        assert list(record) == ["h.0.attn.c_attn"]
+
+
+def test_adapters_have_ranks_and_scales_of_their_own(tmp_path: Path) -> None:
+    model = nn.apply_lora(tuned(), 2, "*.layers.1.self_attn.o_proj.weight", alpha=3.0)
+    folder = nn.save_adapters(model, tmp_path)
+    file = folder / "adapter_config.json"
+    about = json.loads(file.read_text())
+    name = "^model.layers.1.self_attn.o_proj"
+    assert (about["r"], about["rank_pattern"], about["alpha_pattern"]) == (3, {name: 2}, {name: 3})
+    again = nn.load_adapters(decoder("Llama"), folder)
+    assert np.array_equal(again(WORDS).numpy(), model(WORDS).numpy())
+    output: Any = model.model.layers[1].self_attn.o_proj
+    more = 2 * sum(output.weight.shape)
+    assert again.num_params(trainable=True) == tuned().num_params(trainable=True) + more
+    for pattern, scale in (({"o_proj": 5, ".*": 7}, 2.5), ({r"layers\.\d.o_proj": 5}, 3.0)):
+        file.write_text(json.dumps({**about, "lora_alpha": 6, "alpha_pattern": pattern}))
+        weight: Any = nn.load_adapters(decoder("Llama"), folder).model.layers[1].self_attn.o_proj
+        assert weight.weight.scale == scale
+    for wrong in ({"(a*)*": 1}, {"a*a*a*": 1}, {"(": 1}):
+        file.write_text(json.dumps({**about, "alpha_pattern": wrong}))
+        with pytest.raises(px.RecordError, match="no pattern of layers"):
+            nn.load_adapters(decoder("Llama"), folder)
+    file.write_text(json.dumps({**about, "rank_pattern": {"q": 0}}))
+    with pytest.raises(px.RecordError, match="no rank and scale: got r 3, rank_pattern"):
+        nn.load_adapters(decoder("Llama"), folder)
 
 
 def test_files_of_others_are_refused_by_what_differs(tmp_path: Path) -> None:
@@ -112,6 +138,7 @@ def test_files_of_others_are_refused_by_what_differs(tmp_path: Path) -> None:
 
     changed({**config, "use_dora": True}, "use_dora of adapters is not built")
     changed({**config, "alora_invocation_tokens": [3]}, "alora_invocation_tokens of adapters is")
+    changed({**config, "trainable_token_indices": [3]}, r"token_indices.*\n.*merge_and_unload")
     changed({**config, "init_lora_weights": "pissa"}, r"got pissa.*\n.*merge_and_unload")
     changed({**config, "peft_type": "IA3"}, "another kind: got IA3")
     changed({**config, "r": "3"}, "no rank and scale")
@@ -128,6 +155,10 @@ def test_files_of_others_are_refused_by_what_differs(tmp_path: Path) -> None:
         ({f"x.{name}": array for name, array in arrays.items()}, "of another model: got x.base"),
         ({next(iter(arrays)): next(iter(arrays.values()))}, "no adapter"),
         ({"base_model.model.lm_head.weight": np.ones((2, 2), np.float32)}, "no adapter"),
+        (
+            {"base_model.model.model.embed_tokens.lora_embedding_A": np.ones((2, 2), np.float32)},
+            r"at model.embed_tokens: got lora_embedding_A, an adapter of an emb.*\n.*merge_and",
+        ),
     ):
         save_file(wrong, file)
         with pytest.raises(px.RecordError, match=said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import ClassVar
 
 from phlox_tensor import (
     Backend,
@@ -143,6 +144,8 @@ class Gpt(CausalModel):
         >>> models.GptConfig().init().num_params()
         124439808
     """
+
+    _around: ClassVar = "transformer."  # what names have before theirs, in a model with a head
 
     wte: Embedding
     wpe: Embedding

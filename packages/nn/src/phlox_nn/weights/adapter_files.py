@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from math import sqrt
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,11 +30,12 @@ _MOST_BYTES: Final = 1 << 20
 _AROUND: Final = "transformer."  # the model inside of one with a head, of GPT-2
 _BELOW: Final = "base_layer"
 _BEFORE: Final = "base_model.model."  # the model inside of two classes of PEFT's
+_PATTERNS: Final = (("r", "rank_pattern"), ("lora_alpha", "alpha_pattern"))
+_SMALL: Final = ("down", "up")
 _MERGED: Final = 'merge them with peft: model.merge_and_unload().save_pretrained("folder")'
 # What changes the product or what is beside it, and the values that ask for nothing.
 _REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "alora_invocation_tokens": (None, []),
-    "alpha_pattern": (None, {}),
     "arrow_config": (None, {}),
     "bias": (None, "none"),
     # Others take the first adapters out of the weights below them, which are other weights then.
@@ -40,7 +43,7 @@ _REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "layer_replication": (None, []),
     "lora_bias": (None, False),
     "modules_to_save": (None, []),
-    "rank_pattern": (None, {}),
+    "trainable_token_indices": (None, [], {}),
     "use_bdlora": (None, {}),
     "use_dora": (None, False),
     "use_qalora": (None, False),
@@ -53,8 +56,8 @@ def save_adapters(model: Module, folder: str | Path) -> Path:
     Names are those of the layers, so those of models of ``nn.models`` fit the models of others.
 
     Raises:
-        ArgumentError: when the model has no adapters, others than of linear layers, or of several
-            ranks or scales; and for what is trained beside them, which has no place there.
+        ArgumentError: when the model has no adapters, or others than of linear layers; and for what
+            is trained beside them, which has no place there.
 
     Example:
         >>> import tempfile, phlox_nn as nn
@@ -74,30 +77,34 @@ def save_adapters(model: Module, folder: str | Path) -> Path:
             expected="adapters of linear layers alone",
             hint='recorder.record(nn.lora_record(model), "adapters")',
         )
-    kinds = {(each["down"].shape[1], float(each["scale"])) for each in record.values()}
-    if len(kinds) != 1:
-        got = ", ".join(f"rank {rank}, scale {scale:g}" for rank, scale in sorted(kinds))
-        raise ArgumentError("save_adapters", "adapters differ", got=got, expected="one rank, scale")
-    rank, scale = kinds.pop()
+    around = getattr(model, "_around", "")
+    kinds = {
+        f"{around}{path}": (each["down"].shape[1], float(each["scale"]))
+        for path, each in record.items()
+    }
+    (rank, scale), _ = Counter(kinds.values()).most_common(1)[0]
+    others = {path: kind for path, kind in kinds.items() if kind != (rank, scale)}
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     whole: dict[str, Any] = {}
     for path, each in record.items():
         inside = whole
-        for name in f"{_BEFORE}{path}".split("."):
+        for name in f"{_BEFORE}{around}{path}".split("."):
             inside = inside.setdefault(name, {})
         inside["lora_A"] = {"weight": each["down"].mT}
         inside["lora_B"] = {"weight": each["up"].mT}
     SafetensorsRecorder().record(whole, place / _FILE)
     about = {
+        "alpha_pattern": {f"^{path}": r * each for path, (r, each) in others.items()},
         "base_model_name_or_path": getattr(model, "source", None),
         "bias": "none",
-        "fan_in_fan_out": False,
+        "fan_in_fan_out": bool(around),
         "inference_mode": True,
         "lora_alpha": scale * rank,
         "lora_dropout": 0.0,
         "peft_type": "LORA",
         "r": rank,
+        "rank_pattern": {f"^{path}": r for path, (r, _) in others.items()},
         "target_modules": sorted(_targets(set(record), linear)),
         "task_type": None,
     }
@@ -127,17 +134,16 @@ def load_adapters(model: M, folder: str | Path) -> M:
     """
     place = Path(folder)
     about = _settings(place / _CONFIG)
-    rank: Any
-    alpha: Any
-    rank, alpha = about.get("r"), about.get("lora_alpha")
-    if type(rank) is not int or rank < 1 or type(alpha) not in (int, float):
-        got = f"r {rank}, lora_alpha {alpha}"
-        raise RecordError("load_adapters", "no rank and scale", got=got, expected="two numbers")
-    linear = {path: layer for path, layer in modules(model) if isinstance(layer, Linear)}
     found: dict[str, Any] = {}
+    ranks: dict[tuple[int, float], list[str]] = {}
+    rank_of, alpha_of = (_by_pattern(about, *of) for of in _PATTERNS)
+    linear = {path: layer for path, layer in modules(model) if isinstance(layer, Linear)}
     for name, pair, below in _pairs(SafetensorsRecorder().load(place / _FILE)):
         path = name if name in linear else name.removeprefix(_AROUND)
         found[path] = pair
+        rank, alpha = int(rank_of(name)), alpha_of(name)
+        scaled = alpha * sqrt(rank) if about.get("use_rslora") is True else alpha
+        ranks.setdefault((rank, scaled), []).append(f"{path}.weight")
         if below is not None and path in linear:
             _check_below(path, below, linear[path])
     strange = [path for path in found if path not in linear]
@@ -148,9 +154,45 @@ def load_adapters(model: M, folder: str | Path) -> M:
             got=some(strange) if strange else "no adapter",
             expected=f"linear layers, such as {some(sorted(linear)[:2])}",
         )
-    scaled: float = alpha * sqrt(rank) if about.get("use_rslora") is True else alpha
-    tuned = apply_lora(model, rank, *(f"{path}.weight" for path in found), alpha=scaled)
-    return load_lora_record(tuned, found)
+    tuned = model
+    for (rank, scaled), weights in ranks.items():
+        tuned = apply_lora(tuned, rank, *weights, alpha=scaled)
+    tuned = load_lora_record(tuned, found)
+    if len(ranks) > 1:  # each call froze the adapters before
+        tuned = tuned.unfreeze(*(f"{path}.weight.{part}" for path in found for part in _SMALL))
+    return tuned
+
+
+def _by_pattern(about: Mapping[str, Any], usual: str, name: str) -> Callable[[str], float]:
+    """What is said of a layer by the first pattern that fits its path, or of all others."""
+    said = about.get(name) or {}
+    values: list[Any] = [about.get(usual), *(said.values() if isinstance(said, dict) else [said])]
+    whole = usual == "r"
+    if not all(type(n) is int or (type(n) is float and not whole) for n in values) or (
+        whole and min(values) < 1
+    ):
+        got = f"{usual} {about.get(usual)}, {name} {said}"
+        raise RecordError("load_adapters", "no rank and scale", got=got, expected="numbers")
+    patterns = [(_pattern(key), value) for key, value in said.items()]
+
+    def found(path: str) -> float:
+        fitting = (value for pattern, value in patterns if pattern.match(path))
+        value: float = next(fitting, about[usual])
+        return value
+
+    return found
+
+
+def _pattern(key: str) -> re.Pattern[str]:
+    """A key as ``peft`` reads it; refused where a match of what others wrote may take for ever."""
+    try:
+        if sum(map(key.count, "*+?{")) <= 2 and not re.search(r"\)[*+?{]", key):
+            return re.compile(rf"(.*\.)?({key})$")
+        what: Any = key
+    except re.error as error:
+        what = f"{key}: {error}"
+    expected = "names of layers, or a pattern that repeats at most two things"
+    raise RecordError("load_adapters", "no pattern of layers", got=what, expected=expected)
 
 
 def _check_below(path: str, below: Any, layer: Linear) -> None:
@@ -191,7 +233,12 @@ def _pairs(record: Any) -> Iterator[tuple[str, Any, Any]]:
     while work:
         path, node = work.pop()
         if not isinstance(node, Mapping):
-            raise RecordError("load_adapters", "no adapter", got=path, expected="lora_A, lora_B")
+            at, _, last = path.removeprefix(_BEFORE).rpartition(".")
+            table = last.startswith("lora_embedding_")
+            what = f"no adapter of a linear layer at {at or last}"
+            got = f"{last}, an adapter of an embedding" if table else last
+            expected = "lora_A, lora_B"
+            raise RecordError("load_adapters", what, got=got, expected=expected, hint=_MERGED)
         if set(node) - {_BELOW} == {"lora_A", "lora_B"}:
             a, b = (node[name] for name in ("lora_A", "lora_B"))
             pair: list[Any] = [
