@@ -159,6 +159,14 @@ impl Worker {
         self.line.hand_over();
     }
 
+    /// Hand over the next job, if there is one and nobody else does so: for who waits for what was
+    /// sent, and not for what was sent behind it.
+    pub fn help(&self) {
+        if let Ok(_turn) = self.line.turn.try_lock() {
+            self.line.hand_over_next();
+        }
+    }
+
     /// Hand over what was sent and end.
     pub fn stop(&self) {
         self.line.hand_over();
@@ -190,16 +198,20 @@ impl Line {
 
     fn hand_over(&self) {
         let _turn = self.turn.lock().unwrap();
-        loop {
-            let next = self.waiting.lock().unwrap().jobs.pop_front();
-            let Some(job) = next else { return };
-            if catch_unwind(AssertUnwindSafe(|| self.run(job))).is_err() {
-                self.faults.lose("the driver failed on what was submitted");
-                let mut waiting = self.waiting.lock().unwrap();
-                waiting.over = true;
-                waiting.jobs.drain(..).for_each(refuse);
-            }
+        while self.hand_over_next() {}
+    }
+
+    /// Whether there was a job, for who holds the turn.
+    fn hand_over_next(&self) -> bool {
+        let next = self.waiting.lock().unwrap().jobs.pop_front();
+        let Some(job) = next else { return false };
+        if catch_unwind(AssertUnwindSafe(|| self.run(job))).is_err() {
+            self.faults.lose("the driver failed on what was submitted");
+            let mut waiting = self.waiting.lock().unwrap();
+            waiting.over = true;
+            waiting.jobs.drain(..).for_each(refuse);
         }
+        true
     }
 
     fn run(&self, job: Job) {

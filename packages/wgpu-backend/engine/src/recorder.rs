@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use pyo3::prelude::*;
 
@@ -14,6 +14,7 @@ use crate::ticket::State;
 
 pub const RING_BYTES: usize = 1 << 20;
 pub const FIRST_FLUSH: usize = 2; // starts the GPU early after a wait; each batch is twice the one before
+const AHEAD_FLUSH: usize = 32; // while the GPU is at work on what was asked for before
 pub const LATER_FLUSH: usize = 128;
 const KEPT_GROUPS: usize = 8192;
 
@@ -32,6 +33,8 @@ pub struct Record {
     pub held: Vec<Py<PyAny>>,
     pub armed: bool,
     pub flush_at: usize,
+    /// The read that was asked for last; gone where nobody waits for it any more.
+    pub asked: Weak<State>,
     pub layouts: Vec<((usize, usize, u64, bool), Layout)>,
     pub staging: Vec<wgpu::Buffer>,
     /// What uploads are written to, and whether the GPU is done with the last one.
@@ -52,6 +55,7 @@ impl Record {
             held: vec![],
             armed: false,
             flush_at: FIRST_FLUSH,
+            asked: Weak::new(),
             layouts: vec![],
             staging: vec![],
             uploads: vec![],
@@ -121,10 +125,18 @@ impl Engine {
         let numbers_first = record.numbers_first;
         record.numbers_first += numbers.len();
         let read = |to: &wgpu::Buffer| to.usage().contains(wgpu::BufferUsages::MAP_READ);
-        let asked = rest.map.as_ref().is_some_and(|(to, ..)| read(to));
+        let asked = rest.map.as_ref().filter(|(to, ..)| read(to)).map(|(.., state)| Arc::downgrade(state));
+        // Who asks for bytes waits for them next, and hands this over then; but who has not yet
+        // taken those before waits for these only.
+        let mut left = false;
+        if let Some(asked) = asked {
+            let before = std::mem::replace(&mut record.asked, asked).upgrade();
+            left = before.is_none();
+            let busy = before.is_some_and(|state| state.arrived().is_none());
+            record.flush_at = if busy { AHEAD_FLUSH } else { FIRST_FLUSH };
+        }
         let job = Job::Batch(Batch { passes, numbers, numbers_first, ..rest });
-        // Who asks for bytes waits for them next, and hands this over then.
-        if asked {
+        if left {
             self.worker.leave(job);
         } else {
             self.worker.send(job);

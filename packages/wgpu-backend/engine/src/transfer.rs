@@ -29,9 +29,11 @@ impl Engine {
 
     /// Block until the bytes of a ticket are here.
     pub fn arrive(&self, state: &State) -> PyResult<()> {
-        self.worker.reach();
         let start = Instant::now();
         let arrived = loop {
+            if state.arrived().is_none() {
+                self.worker.help();
+            }
             self.poll(wgpu::PollType::Poll);
             if let Some(arrived) = state.arrived() {
                 break arrived;
@@ -155,7 +157,6 @@ impl Engine {
         }
         let map = Some((staging.clone(), total, state.clone()));
         self.send(&mut record, Batch { copies, map, ..Batch::default() });
-        record.flush_at = FIRST_FLUSH;
         Ok(Ticket { state, staging, nbytes, total })
     }
 
@@ -199,12 +200,13 @@ impl Engine {
         let map = Some((staging.clone(), 16, state.clone()));
         let clock = Some(Clock { queries, ticks });
         let mut record = self.recorded();
-        record.flush_at = LATER_FLUSH;
         // The clock of no pass is never told, and that of the last of several tells a part.
         if record.passes.is_empty() || record.batch != batch {
+            record.flush_at = LATER_FLUSH;
             return Ok(0.0);
         }
         self.send(&mut record, Batch { copies, clock, map, ..Batch::default() });
+        record.flush_at = LATER_FLUSH;
         drop(record);
         py.detach(|| self.arrive(&state))?;
         let mapped = staging.slice(..16).get_mapped_range();
