@@ -29,6 +29,10 @@ impl Engine {
 
     /// Block until the bytes of a ticket are here.
     pub fn arrive(&self, state: &State) -> PyResult<()> {
+        // Behind a read that was not the last may lie a whole step, which the thread goes on with.
+        if std::ptr::eq(self.recorded().asked.as_ptr(), state) {
+            self.worker.reach();
+        }
         let start = Instant::now();
         let arrived = loop {
             if state.arrived().is_none() {
