@@ -179,7 +179,7 @@ def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
         ({"hidden_act": "relu"}, "hidden_act is not built: got 'relu', expected gelu"),
         ({"hidden_act": ["relu"]}, "hidden_act is not built"),
         ({"vocab_size": "60"}, r"LlamaConfig\.words: got '60', expected int"),
-        ({"rope_parameters": {"rope_type": "yarn"}}, "rope_type is not built: got 'yarn'"),
+        ({"rope_parameters": {"rope_type": "dynamic"}}, "rope_type is not built: got 'dynamic'"),
         ({"rope_parameters": {"rope_type": "linear"}}, "config.json has no factor"),
         ({"rope_parameters": {"rope_type": "linear", "factor": "8"}}, "factor is no number"),
         ({"layer_types": ["linear_attention"] * 3}, "layer_types is not built"),
@@ -203,8 +203,35 @@ def test_settings_that_an_architecture_does_not_use_change_nothing() -> None:
     for name, more in unused.items():
         given = ROWS[name]
         assert published(given).config({**given, **more}) == published(given).config(given)
-    part = published(ROWS["Phi3"]).config({**ROWS["Phi3"], "partial_rotary_factor": 0.25})
+    part: Any = published(ROWS["Phi3"]).config({**ROWS["Phi3"], "partial_rotary_factor": 0.25})
     assert part.rotary_share == 0.25
+
+
+@pytest.mark.parametrize(
+    ("more", "factors", "amplitude"),
+    [  # of transformers 5: the rates of no scaling by those of Qwen2ForCausalLM
+        ({}, (1.0, 1.333333, 2.0, 4.0), 1.1386294),
+        ({"attention_factor": 1.3, "beta_fast": 8}, (1.0, 1.333333, 2.0, 4.0), 1.3),
+        (
+            {"mscale": 1.0, "mscale_all_dim": 0.7, "truncate": False},
+            (1.0, 1.592417, 3.906975, 4.0),
+            1.03791,
+        ),
+    ],
+)
+def test_yarn_slows_rates_as_transformers_does(
+    tmp_path: Path, more: Any, factors: Any, amplitude: float
+) -> None:
+    said = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, **more}
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+    given = {**ROWS["Qwen2"], **sizes, "rope_parameters": {**said, "rope_theta": 1e4}}
+    config: Any = published(given).config(given)
+    scaling = config.scaling
+    assert np.allclose(scaling.factors, [*factors, 4.0, 4.0, 4.0, 4.0], rtol=1e-6)
+    assert scaling.amplitude == pytest.approx(amplitude, rel=1e-6)
+    model = config.init(DEVICE)
+    with pytest.raises(px.RecordError, match="amplitude of a scaling"):
+        models.save_gguf(model, tmp_path / "model.gguf")
 
 
 def test_folders_that_lack_something_say_what(tmp_path: Path) -> None:

@@ -396,6 +396,10 @@ def _as_tensor(scaling: RotaryScalingConfig) -> Tensor[Any]:
 
 def _check_said(config: LlamaConfig, again: LlamaConfig) -> None:
     """Refuse settings that would be others when the file is read."""
+    scaling = config.scaling
+    if scaling and config.long_scaling is None and scaling.amplitude != 1.0:
+        what = "the format has no place for the amplitude of a scaling"
+        raise RecordError("save_gguf", what, got=scaling.amplitude, expected=1.0)
     for field in fields(config):
         name = "windows" if field.name == "sliding" else field.name
         ours, theirs = getattr(config, name), getattr(again, name)

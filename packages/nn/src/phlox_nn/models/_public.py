@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import log, sqrt
+from math import ceil, floor, log, sqrt, tau
 from typing import Any, Final
 
 from phlox_tensor import RecordError
@@ -93,12 +93,38 @@ def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
     return {"scaling": both[0], "long_scaling": both[1]}
 
 
+def _yarn(given: Json, said: Json, pairs: int) -> dict[str, Any]:
+    """Rates that turn often stay, slow ones are divided. Peng et al., 2023 (arXiv 2309.00071)."""
+    factor, before = number(said, "factor"), number(said, "original_max_position_embeddings")
+    theta = number(said if "rope_theta" in said else given, "rope_theta")
+
+    def bound(name: str, usual: float) -> float:
+        turns = number(said, name) if said.get(name) else usual
+        return pairs * log(before / (turns * tau)) / log(theta)
+
+    def amplitude(scale: float) -> float:
+        return 0.1 * scale * log(factor) + 1.0 if factor > 1.0 else 1.0
+
+    low, high = bound("beta_fast", 32.0), bound("beta_slow", 1.0)
+    if said.get("truncate", True):
+        low, high = floor(low), ceil(high)
+    low, high = max(low, 0), min(high, 2 * pairs - 1)
+    high = high if high != low else high + 0.001
+    slowed = [min(max((i - low) / (high - low), 0.0), 1.0) for i in range(pairs)]
+    factors = tuple(1.0 / (part / factor + 1.0 - part) for part in slowed)
+    made, one, other = (said.get(n) for n in ("attention_factor", "mscale", "mscale_all_dim"))
+    if made is None:
+        made = amplitude(one) / amplitude(other) if one and other else amplitude(1.0)
+    return {"scaling": RotaryScalingConfig(1.0, factors=factors, amplitude=float(made))}
+
+
 _SCALED: Final[Mapping[str, Callable[[Json, Json, int], dict[str, Any]]]] = {
     "default": lambda given, said, pairs: {},
     "linear": lambda given, said, pairs: {"scaling": RotaryScalingConfig(number(said, "factor"))},
     "llama3": _llama3,
     "longrope": _long_rope,
     "su": _long_rope,
+    "yarn": _yarn,
 }
 
 
