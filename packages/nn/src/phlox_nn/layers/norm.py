@@ -167,9 +167,8 @@ def _moved(
     old, new = running.value.detach(), batch.detach()
     move = moving_average.or_formula
     if isinstance(share, Tensor) and moving_average.expand is not None:
-        move = (
-            moving_average.expand
-        )  # a kernel takes numbers alone: it would be read for each layer
+        # A kernel takes numbers alone, and the share would be read from the device for each layer.
+        move = moving_average.expand
     return move(old, new, share, factor).astype(old.dtype)
 
 
