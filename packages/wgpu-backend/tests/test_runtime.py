@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import pickle
@@ -338,35 +337,6 @@ def test_threads_share_a_device(gpu: Wgpu) -> None:
     for thread in threads:
         thread.join()
     assert not failures, failures
-
-
-def test_read_async(gpu: Wgpu, up: Up) -> None:
-    x = up(np.arange(5, dtype=np.float32))
-
-    async def main() -> list[Any]:
-        return await asyncio.gather(*(gpu.read_async(gpu.ops.add(x, i)) for i in range(8)))
-
-    for i, got in enumerate(asyncio.run(main())):
-        assert got.tolist() == [i, 1 + i, 2 + i, 3 + i, 4 + i]
-
-
-def test_a_read_that_was_begun_gives_what_was_there_then(gpu: Wgpu, up: Up) -> None:
-    x = up(np.arange(5, dtype=np.float32))
-    for i in range(3):
-        y = gpu.ops.add(x, i)
-        assert gpu.begin_read(y)
-        gpu.ops.add(y, 1)
-        before = len(gpu.device._begun)
-        assert gpu.read(y).tolist() == [i, 1 + i, 2 + i, 3 + i, 4 + i]
-        assert len(gpu.device._begun) == before - 1
-        assert gpu.read(y).tolist() == [i, 1 + i, 2 + i, 3 + i, 4 + i]
-    assert gpu.begin_read(gpu.ops.add(x, 1))  # and is never read
-    assert not gpu.device._begun
-    beyond = gpu.ops.take(x, up(np.asarray([7], np.int32)), 0)
-    gpu.begin_read(beyond)
-    with pytest.raises(pt.IndexOutOfRangeError, match="take"):
-        gpu.read(beyond)
-    assert gpu.read(x).tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
