@@ -119,7 +119,7 @@ def test_a_checkpoint_of_a_generator_or_coroutine_is_refused() -> None:
         yield x * 2
 
     for function in (each, lambda x: (y for y in [x * 2]), lambda x: map(abs, [x])):
-        with pytest.raises(pt.WrongTypeError, match=r"would do its work after its call.*got a \w+"):
+        with pytest.raises(pt.WrongTypeError, match=r"would do its work after its call.*got \w+"):
             ad.checkpoint(function)(X)
     made: Any = ad.checkpoint(later)
     with pytest.raises(pt.WrongTypeError, match=r"later would do its work after its call"):

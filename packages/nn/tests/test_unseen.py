@@ -190,7 +190,7 @@ class Generating(Module):
 
 
 def test_a_summary_of_a_model_without_results_is_refused() -> None:
-    with pytest.raises(pt.ArgumentError, match=r"Generating gives no tensor.*: got a generator"):
+    with pytest.raises(pt.ArgumentError, match=r"Generating gives no tensor.*: got generator"):
         nn.summary(Generating(linear()), pt.ones((1, 2)))
 
 

@@ -67,7 +67,7 @@ class Silent(Recorder):
         raise RecordError("read", "never written")
 
 
-@pytest.mark.parametrize(("kind", "got"), [(Returning, "a bytes it returned"), (Silent, "nothing")])
+@pytest.mark.parametrize(("kind", "got"), [(Returning, "bytes it returned"), (Silent, "nothing")])
 def test_a_recorder_that_writes_nothing_is_refused(
     kind: type[Recorder], got: str, tmp_path: Path
 ) -> None:
