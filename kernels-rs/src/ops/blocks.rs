@@ -5,16 +5,16 @@
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
 #[cfg(target_arch = "x86_64")]
-mod bytes;
-mod dots;
+mod bytes; // AVX-512
+mod dots; // loops for any processor
 mod forms;
 #[cfg(target_arch = "aarch64")]
-mod fours;
+mod fours; // NEON
 #[cfg(target_arch = "x86_64")]
-mod pairs;
+mod pairs; // AVX2
 mod stored;
 #[cfg(target_arch = "x86_64")]
-mod tiles;
+mod tiles; // AVX-512, many rows
 
 use crate::array::Array;
 use crate::array::view;
@@ -31,7 +31,7 @@ use stored::Stored;
 
 /// Rows up to which blocks are multiplied as they are stored by NEON and by loops; more meet floats of the weight.
 const FEW: usize = 32;
-/// The same of narrow floats (Zen 3).
+/// Rows up to which narrow floats are multiplied as they are stored (Zen 3).
 const MANY: usize = 256;
 /// Numbers that share a scale where rows become integers.
 pub const GROUP: usize = 32;
@@ -142,12 +142,12 @@ fn product<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, rounded: 
         given = cast(&near, wide)?;
     }
     let bias = bias.map(|bias| cast(bias, wide)).transpose()?;
-    let many = if wide == DType::F64 { many::<F, f64> } else { many::<F, f32> };
-    cast(&many(&given, blocks, bias.as_ref(), size)?, dtype)
+    let product = if wide == DType::F64 { by_floats::<F, f64> } else { by_floats::<F, f32> };
+    cast(&product(&given, blocks, bias.as_ref(), size)?, dtype)
 }
 
-/// The product of many dense rows with floats of the weight, which are made of some columns of the result at a time.
-fn many<F: Stored, T: Gemm>(
+/// The product of dense rows with the weight as floats, which are made for some columns of the result at a time.
+fn by_floats<F: Stored, T: Gemm>(
     x: &Array,
     blocks: &Array,
     bias: Option<&Array>,

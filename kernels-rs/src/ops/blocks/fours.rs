@@ -1,4 +1,4 @@
-//! Products of four neighboring bytes each, for registers of 128 bits.
+//! Rows of 8 bits times rows of blocks by the instruction of NEON that multiplies four neighboring bytes and adds the products.
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 

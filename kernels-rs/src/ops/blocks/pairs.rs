@@ -26,7 +26,7 @@ struct Unit {
     sums: [f32; GROUPS],
     /// Where a form is halves, two groups lie as [`halves_of_two`] gives those of blocks.
     whole: [[i8; GROUP]; GROUPS],
-    /// What each four numbers add up to, times minus the offset of the form. Of two groups of halves the first has the sums.
+    /// What each four numbers add up to, times minus the offset of the form. Of two groups of halves the first has those of both.
     offsets: [[i32; GROUP / 4]; GROUPS],
 }
 
@@ -210,7 +210,7 @@ unsafe fn add<F: Form, const R: usize>(
             _mm256_cvtepi32_ps(if whole { found } else { _mm256_add_epi32(found, offsets) })
         };
         if F::HALVES {
-            // Two products of at most 15 and 127, of both halves, fit 16 bits.
+            // A sum of four products, each of 15 * 127 at most, fits 16 bits.
             let found = _mm256_add_epi16(_mm256_maddubs_epi16(first, left), _mm256_maddubs_epi16(second, right));
             let found = floats(_mm256_madd_epi16(found, ones), 2 * at);
             let by = _mm256_permutevar8x32_ps(by[r][0], pairs(2 * lane));

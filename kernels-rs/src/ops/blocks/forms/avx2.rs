@@ -9,9 +9,9 @@ const SOME: usize = 128;
 /// How a form is unpacked by AVX2.
 ///
 /// # Safety
-/// Blocks can be read: those of a part, for `factors256` those of four. AVX2, FMA and F16C are there.
+/// Blocks can be read: those of a part, for `factors256` those of four parts. The processor has AVX2, FMA and F16C.
 pub trait Unpack {
-    /// Rows up to which it is multiplied in registers, which unpack it for every four of them.
+    /// Rows up to which it is multiplied in registers: it is unpacked anew for every four of them.
     const MOST: usize = usize::MAX;
 
     /// The whole numbers of a part: from 0 on, or with their sign where the offset is 128.
