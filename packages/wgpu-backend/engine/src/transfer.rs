@@ -17,7 +17,8 @@ use crate::ticket::{Mark, State, Ticket};
 
 const KEPT_STAGING: u64 = 1 << 26;
 const COPIED: usize = 1 << 20; // bytes of an upload that are copied, so that it need not wait
-// A sleep takes 50 us more than is asked for. Software has the processor that a long spin would take.
+// A sleep takes 50 us more than is asked for. A software driver needs the processor that a long
+// spin would take.
 const SPIN: Duration = Duration::from_micros(250);
 const LONG_SPIN: Duration = Duration::from_millis(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
@@ -29,7 +30,8 @@ impl Engine {
 
     /// Block until the bytes of a ticket are here.
     pub fn arrive(&self, state: &State) -> PyResult<()> {
-        // Behind a read that was not the last may lie a whole step, which the thread goes on with.
+        // Who waits for the last read hands over all that was sent. Behind an earlier one may lie a
+        // whole step, which is left to the thread.
         if std::ptr::eq(self.recorded().asked.as_ptr(), state) {
             self.worker.reach();
         }

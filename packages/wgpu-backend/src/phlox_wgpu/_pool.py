@@ -27,9 +27,9 @@ class Pool:
         self._engine = engine
         self._limit = limit
         self._flush = flush
-        # Free bytes that may stay in the pool when it must grow; more, where it would not hold
-        # twice of what was in use at once since it was trimmed: training that repeats its steps
-        # takes all of that again, and what is trimmed at the wrong moment is missing in each.
+        # Free bytes above which the pool is trimmed when it must grow, if it would then hold more
+        # than twice the most that was in use at once since the last trim. Training that repeats
+        # its steps takes that again; what is trimmed at the wrong moment is missing in each step.
         self.keep_bytes = 1 << 30
         self._most = 0
         self._free: defaultdict[int, list[int]] = defaultdict(list)

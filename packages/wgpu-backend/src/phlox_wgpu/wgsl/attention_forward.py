@@ -2,10 +2,10 @@
 
 A workgroup has some queries. For each tile of keys it multiplies to scores, raises the largest
 score of its rows where the tile has a larger one, scales what it has summed by the difference, and
-adds the values by their weights, some keys at a time. A thread (ty, tx) has fours of rows, of
-scores fours of keys, and of the result fours of columns. Products of eight rows with eight keys
-need half as much of workgroup memory's rate as those of four with four; where a workgroup takes
-most of that memory, it needs many threads, or processors idle.
+adds the values by their weights, some keys at a time. A thread (ty, tx) has some rows, in fours;
+for each of them scores for fours of keys, and fours of columns of the result. Products of eight
+rows with eight keys read half as much of workgroup memory as those of four with four. A workgroup
+that takes most of that memory needs many threads, or processors idle.
 Milakov and Gimelshein, 2018; Dao et al., 2022.
 """
 
@@ -56,9 +56,9 @@ class ForwardTile:
         return self.own // 4 | 1
 
     def held(self, columns: int) -> int:
-        """Vectors of keys, of a number of each thread, or of values and weights."""
-        turned = self.deep * self.others // 4
-        return max(turned, self.across * (columns // 4 + self.pitch))
+        """Vectors of the array for keys, or for values and weights, or a number of each thread."""
+        keys = self.deep * self.others // 4
+        return max(keys, self.across * (columns // 4 + self.pitch))
 
     def workgroup_bytes(self, depth: int, columns: int) -> int:
         """Workgroup memory of `attention_source`."""
@@ -88,7 +88,7 @@ def attention_source(spec: Forward) -> Kernel:
         f"var<workgroup> held: array<vec4<f32>, {tile.held(spec.columns)}>;",
         SIGNATURE.format(threads=tile.threads).rstrip(),
         *_place(spec),
-        *_turned(tile, "q", "0", spec.depth),
+        *_transposed(tile, "q", "0", spec.depth),
         "  for (var t = 0; t < tiles; t++) {",
         f"    let key_first = t * {tile.others};",
         *_products(spec),
@@ -137,10 +137,10 @@ def _parts(spec: Forward) -> range:
     return range(-(-spec.columns // 4 // spec.tile.across))
 
 
-def _turned(tile: ForwardTile, name: str, start: str, depth: int) -> list[str]:
-    """So many elements of queries or keys to workgroup memory, in squares of four.
+def _transposed(tile: ForwardTile, name: str, start: str, depth: int) -> list[str]:
+    """Copy so many elements of queries or keys to workgroup memory, transposed by squares of four.
 
-    A vector there has one element of four lines. Neighbors among the threads store neighbors.
+    A vector there has one element of four lines. Neighboring threads store neighboring vectors.
     """
     buffer, first, end, array, count, by = {
         "q": ("in0", "query_first", "p.queries", "asked", tile.own, " * p.scale"),
@@ -160,8 +160,8 @@ def _turned(tile: ForwardTile, name: str, start: str, depth: int) -> list[str]:
             at = f"{name}_base + {line} * p.{name}_row + {start} / 4 + vector"
             lines.append(f"      let x{q} = vec4<f32>({buffer}[{at}]){by};")
         for q, x in enumerate(FOUR):
-            turned = ", ".join(f"x{i}.{x}" for i in range(4))
-            lines.append(f"      {array}[(4 * vector + {q}) * {fours} + four] = vec4({turned});")
+            four = ", ".join(f"x{i}.{x}" for i in range(4))
+            lines.append(f"      {array}[(4 * vector + {q}) * {fours} + four] = vec4({four});")
         lines.append("    }")
     return lines
 
@@ -189,7 +189,7 @@ def _scores(tile: ForwardTile) -> list[tuple[int, int]]:
 def _contract(tile: ForwardTile, first: str, depth: int) -> list[str]:
     """Add the products of so many elements, from the first one on."""
     step = _unrolled(depth)
-    lines = _turned(tile, "k", first, depth)
+    lines = _transposed(tile, "k", first, depth)
     lines += ["    workgroupBarrier();", f"    for (var d = 0; d < {depth}; d += {step}) {{"]
     for u in range(step):
         y, x = f"held[(d + {u}) * {tile.others // 4} + tx", f"asked[({first} + d + {u})"
