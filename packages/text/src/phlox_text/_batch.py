@@ -29,7 +29,7 @@ class Row:
         numbers: what is drawn for sampling, a column for each token to come.
         pieces: generated text that has not been passed on yet.
         error: what ended it, unless a stop token, a stop text or the length limit did.
-        prefilled: whether the model has read all but the last token, and gave that.
+        prefilled: whether the model has read all tokens but the latest, which it generated.
         steps: where it is generated alone, the generator of its tokens.
     """
 
@@ -126,7 +126,7 @@ class Batch:
         for row in self._rows:
             length = row.generation.length
             if row.prefilled and not row.generation.alike(length, length + 1):
-                self._pause(row)  # all its keys become others
+                self._pause(row)  # past the turn of the model: all its keys change
                 row.generation.cut(0)
                 row.prefilled = False
         going = [row for row in self._rows if row.prefilled and not row.ended]

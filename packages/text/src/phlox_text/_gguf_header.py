@@ -1,4 +1,4 @@
-"""What a GGUF file says of a tokenizer."""
+"""What the header of a GGUF file is given of a tokenizer; ``_gguf.py`` reads it."""
 
 from __future__ import annotations
 

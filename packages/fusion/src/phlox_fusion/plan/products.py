@@ -29,7 +29,7 @@ _MOST: Final = 4  # matrices of a kernel
 
 
 class _Last(NamedTuple):
-    """What makes one result of products: its place, a program, and what that takes behind them."""
+    """What makes one result of products: its place, a program, and what it takes besides them."""
 
     place: int
     program: Program
@@ -93,9 +93,9 @@ class _Finder:
     ) -> None:
         """Put one step in the place of products of the same rows, if the device has a kernel."""
         last = self._last(places)
-        if last is None or last.place in made:  # where products of other rows have taken it
-            last = None
-            places = [at for at in places if self._reaches(at, places[0])]
+        if last is None or last.place in made:  # products of other rows have taken it
+            last = None  # so the kernel runs where the first product was
+            places = [at for at in places if self._ready(at, places[0])]
         nodes: list[Any] = [self._steps[at] for at in places]
         rows = nodes[0].operands[0]
         norm = self._norm(rows.number)
@@ -126,8 +126,8 @@ class _Finder:
         if norm is not None:
             norms[self._made[rows.number]] += len(places)
 
-    def _reaches(self, at: int, first: int) -> bool:
-        """Whether all that a step takes is there at an earlier place."""
+    def _ready(self, at: int, first: int) -> bool:
+        """Whether all that a step takes is made before a place."""
         return all(self._made.get(value, -1) < first for value in takes(self._steps[at]))
 
     def _norm(self, value: int) -> Node | None:

@@ -66,7 +66,7 @@ _BEHIND: Final[dict[type, tuple[str, ...]]] = {
     staticmethod: ("__func__",),
 }
 
-# Classes of these keep all in ``data`` or ``maps``, where methods may put another object.
+# Classes of these modules keep what they hold in ``data`` or ``maps``, which methods may replace.
 _HOLDING: Final = frozenset({"_weakrefset", "collections", "weakref"})
 
 
@@ -157,7 +157,7 @@ class _Walk:
                 self._look_into(item)
             more = bool(self._work)
         for item in [*self._open, *self._classes.values()]:
-            if not isinstance(item.item, ModuleType):  # what it gets later may decide anything
+            if not isinstance(item.item, ModuleType):  # attributes to come may decide anything
                 self._watch(size_of, item.space, item.place._replace(own=False))
         told: dict[int, Any] = {}
         if self._identity:
@@ -415,7 +415,7 @@ def _holds_functions(item: Any) -> bool:
 
 
 def _is_class(dotted: str, space: Mapping[str, Any]) -> bool:
-    """Whether a name stands for a class, of which there is one."""
+    """Whether a name stands for a class: no tensor or container is the same object as one."""
     first, *rest = dotted.split(".")
     found = space.get(first, vars(builtins).get(first))
     for name in rest:

@@ -26,10 +26,10 @@ from ..layers.attention import KeyValues
 from .held import cut, held, reaches
 from .sampling import Sampling, with_tokens
 
-# The least room; twice as much whenever it is full, and a version is compiled: half a second for a
-# billion parameters. Looking at so many keys, most of them hidden, costs less than one version.
+# The least room; it doubles whenever it is full. Each size compiles a version, half a second for a
+# billion parameters, and looking at so many keys, most of them hidden, costs less than that.
 _ROOM = 256
-_MANY = 64  # tokens, from which on what lies between layers is more than what a step needs
+_MANY = 64  # tokens from which on results between layers take more memory than a step does
 Pads = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -167,7 +167,7 @@ class Generation:
     def part(self, end: int, chunk: int) -> int:
         """Return up to where a text that ends at a place is read at once, in chunks of a size.
 
-        The keys of a text longer than ``turn`` of its model are others from the first on.
+        In a text longer than ``turn`` of the model all keys differ from those of a shorter one.
         """
         part = self.length + chunk
         return min(end, part if self.alike(self.length, end) else max(part, self._turn + 1))
@@ -248,7 +248,7 @@ class Generation:
                 if goes_on:
                     parts.append(new[:, None])
                 yield new
-        if goes_on:  # all keys become others
+        if goes_on:  # past the turn of the model all keys change, so the text is read again
             self.cut(0)
             rest = numbers[:, end:]
             yield from self.tokens(concat(parts, axis=1), sampling, rest, compiled=compiled)
@@ -310,7 +310,7 @@ class Generation:
         kept: Any = tuple((each.keys, each.values) for each in self.cache)
         length, before = self.length, None
         most = self._model.context
-        if length <= self._turn:  # a room for more has the keys of a long text
+        if length <= self._turn:  # in a larger room keys would be those of a long text
             most = min(most, self._turn)
         try:
             for i in range(1, end):

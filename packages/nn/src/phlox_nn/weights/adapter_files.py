@@ -33,12 +33,12 @@ _BEFORE: Final = "base_model.model."  # the model inside of two classes of PEFT'
 _PATTERNS: Final = (("r", "rank_pattern"), ("lora_alpha", "alpha_pattern"))
 _SMALL: Final = ("down", "up")
 _MERGED: Final = 'merge them with peft: model.merge_and_unload().save_pretrained("folder")'
-# What changes the product or what is beside it, and the values that ask for nothing.
+# Settings that are not built -> their values that ask for nothing.
 _REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "alora_invocation_tokens": (None, []),
     "arrow_config": (None, {}),
     "bias": (None, "none"),
-    # Others take the first adapters out of the weights below them, which are other weights then.
+    # Other ways subtract the first adapters from the weights below them, which change so.
     "init_lora_weights": (None, True, False, "eva", "gaussian", "mica", "orthogonal"),
     "layer_replication": (None, []),
     "lora_bias": (None, False),
@@ -136,7 +136,7 @@ def load_adapters(model: M, folder: str | Path) -> M:
     about = _settings(place / _CONFIG)
     found: dict[str, Any] = {}
     ranks: dict[tuple[int, float], list[str]] = {}
-    rank_of, alpha_of = (_by_pattern(about, *of) for of in _PATTERNS)
+    rank_of, alpha_of = (_by_pattern(about, *names) for names in _PATTERNS)
     linear = {path: layer for path, layer in modules(model) if isinstance(layer, Linear)}
     for name, pair, below in _pairs(SafetensorsRecorder().load(place / _FILE)):
         path = name if name in linear else name.removeprefix(_AROUND)
@@ -200,7 +200,7 @@ def _check_below(path: str, below: Any, layer: Linear) -> None:
     weight: Any = layer.weight
     theirs = below.get("weight") if isinstance(below, Mapping) else None
     same = set(below) == {"weight"} and getattr(theirs, "ndim", 0) == 2
-    if same and theirs is not None and isinstance(weight, Param):  # blocks are near at best
+    if same and theirs is not None and isinstance(weight, Param):  # blocks are only near
         ours, copy = weight.value.numpy(), theirs.mT.numpy()
         same = ours.shape == copy.shape and np.allclose(ours, copy, rtol=1e-2, atol=1e-6)
     if not same:

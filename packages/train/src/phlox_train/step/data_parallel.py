@@ -91,7 +91,7 @@ class Finishes:
 
 @final
 class DataParallel:
-    """One rank's half of the steps that all ranks take."""
+    """One rank's side of the steps that all ranks take."""
 
     def __init__(self, group: Group, parts: int, device: Backend) -> None:
         """Note which parts of a batch are this rank's."""
@@ -106,14 +106,15 @@ class DataParallel:
         self._exchange = Exchange(group)
         self.finishes = Finishes()
         self.batch = ""  # of a run, which says where it is
-        self._first = self._model = ""  # what parameters were first, and others are now
+        self._first = ""  # what parameters were when ranks were compared
+        self._model = ""  # a note for the others, once parameters are no longer those
         self._alike: bool | None = None  # whether the first batch was the same on all ranks
 
     def same(self, model: M, *settings: object) -> M:
         """Return the model of rank 0, ids of parameters included.
 
         Raises:
-            ArgumentError: on all ranks, where settings or models differ: parameters would part.
+            ArgumentError: on all ranks, where settings or models differ: parameters would drift.
         """
         facts = facts_of(model, self._inner, (self.parts, *settings))
         require_same(self.group, facts)

@@ -1,4 +1,4 @@
-"""What is the same on all ranks of a learner, as texts: their parameters would part otherwise."""
+"""What is the same on all ranks of a learner, as texts: else their parameters drift apart."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def require_same(group: Group, mine: dict[str, str]) -> None:
 
 
 def _apart(one: str, two: str) -> tuple[str, str]:
-    """Return the first field in which two settings of a class differ; all of others."""
+    """Return the first field in which two settings differ; both whole where no field does."""
     for pair in zip(one.split(", "), two.split(", "), strict=False):
         if pair[0] != pair[1]:
             a, b = (text[text.rfind("(", 0, text.find("=")) + 1 :] for text in pair)

@@ -13,7 +13,7 @@ from phlox_tensor import ArgumentError, Tensor, tree
 from phlox_tensor.groups import Group, all_gather_object, differing, notes_in_step
 
 _SAMPLES: Final = 256  # elements of an array that are compared
-_ROWS: Final = 8  # rows of a loader that are
+_ROWS: Final = 8  # rows of a loader that are compared
 _KNOWN: Final[WeakKeyDictionary[Any, dict[str, Any]]] = WeakKeyDictionary()  # facts of loaders
 _HOST: Final = frozenset({"cpu", "numpy"})
 
@@ -121,7 +121,7 @@ def _facts(batches: Any) -> dict[str, Any]:
     last, count = len(one) - 1, _ROWS if batches.splits else 2
     for number in sorted({k * last // (count - 1) for k in range(count)}):
         marks = {fingerprint(one.at(0, number), everywhere=True) for _ in range(2)}
-        # None of a dataset that gives other numbers each time, as of a generator of its own.
+        # None where a dataset gives other numbers each time, as from a generator of its own.
         mark = f"{marks.pop():08x}" if len(marks) == 1 else None
         facts[f"the first row of batch {number}"] = mark
     _KNOWN[batches] = facts
