@@ -5,16 +5,16 @@
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
 #[cfg(target_arch = "x86_64")]
-mod bytes; // AVX-512
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_tiles; // many rows
 mod dots; // loops for any processor
 mod forms;
 #[cfg(target_arch = "aarch64")]
-mod fours; // NEON
-#[cfg(target_arch = "x86_64")]
-mod pairs; // AVX2
+mod neon;
 mod stored;
-#[cfg(target_arch = "x86_64")]
-mod tiles; // AVX-512, many rows
 
 use crate::array::Array;
 use crate::array::view;

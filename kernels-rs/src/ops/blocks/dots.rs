@@ -3,7 +3,7 @@
 use super::GROUP;
 use super::forms::{Form, LANES, MOST, PART, Part, SHARE, TOGETHER, blocks_of};
 #[cfg(target_arch = "aarch64")]
-use super::fours::products;
+use super::neon::products;
 #[cfg(target_arch = "aarch64")]
 use crate::machine::simd;
 use crate::memory::scratch::filled;

@@ -6,7 +6,7 @@ use super::dots;
 use super::forms::{AHEAD, Form, MOST, PART, SHARE, TOGETHER, blocks_of};
 use super::{FEW, MANY};
 #[cfg(target_arch = "x86_64")]
-use super::{bytes, pairs, tiles};
+use super::{avx2, avx512, avx512_tiles};
 use crate::array::narrow::{widen_bf16, widen_f16};
 use crate::dtype::{BF16, F16, Float};
 use crate::machine::lanes::launch;
@@ -62,9 +62,9 @@ pub trait Stored {
 /// Rows made ready for a form.
 pub enum Rows {
     #[cfg(target_arch = "x86_64")]
-    Bytes(bytes::Rows<1>),
+    Avx512(avx512::Rows<1>),
     #[cfg(target_arch = "x86_64")]
-    Pairs(pairs::Rows),
+    Avx2(avx2::Rows),
     Parts(dots::Rows),
 }
 
@@ -83,7 +83,7 @@ impl<F: Form> Stored for F {
     }
     #[cfg(target_arch = "x86_64")]
     fn most() -> usize {
-        match (bytes::applies(), pairs::applies()) {
+        match (avx512::applies(), avx2::applies()) {
             (true, _) => usize::MAX,
             (false, true) => F::MOST,
             (false, false) => FEW,
@@ -91,23 +91,23 @@ impl<F: Form> Stored for F {
     }
     #[cfg(target_arch = "x86_64")]
     fn tiles(rows: &[f32], from: &[u8], bias: Option<&[f32]>, size: (usize, usize, usize), to: SharedMut<f32>) -> bool {
-        let chosen = size.0 > TOGETHER && bytes::applies();
+        let chosen = size.0 > TOGETHER && avx512::applies();
         if chosen {
             // SAFETY: just asked.
-            unsafe { tiles::product::<F>(rows, from, bias, size, to) };
+            unsafe { avx512_tiles::product::<F>(rows, from, bias, size, to) };
         }
         chosen
     }
     fn rows(from: &[f32], size: (usize, usize)) -> Rows {
         #[cfg(target_arch = "x86_64")]
-        if bytes::applies() {
+        if avx512::applies() {
             // SAFETY: just asked.
-            return Rows::Bytes(unsafe { bytes::Rows::new(&bytes::For::of::<F>(), from, size) });
+            return Rows::Avx512(unsafe { avx512::Rows::new(&avx512::For::of::<F>(), from, size) });
         }
         #[cfg(target_arch = "x86_64")]
-        if pairs::applies() {
+        if avx2::applies() {
             // SAFETY: just asked.
-            return Rows::Pairs(unsafe { pairs::Rows::new::<F>(from, size) });
+            return Rows::Avx2(unsafe { avx2::Rows::new::<F>(from, size) });
         }
         Rows::Parts(dots::Rows::new::<F>(from, size))
     }
@@ -127,9 +127,9 @@ impl<F: Form> Stored for F {
                     let (row, mut sums) = (&from[column * bytes..(column + 1) * bytes], [0.0; TOGETHER]);
                     match rows {
                         #[cfg(target_arch = "x86_64")]
-                        Rows::Bytes(rows) => rows.dots::<F>(row, &mut sums),
+                        Rows::Avx512(rows) => rows.dots::<F>(row, &mut sums),
                         #[cfg(target_arch = "x86_64")]
-                        Rows::Pairs(rows) => rows.dots::<F>(row, some.clone(), &mut sums),
+                        Rows::Avx2(rows) => rows.dots::<F>(row, some.clone(), &mut sums),
                         Rows::Parts(rows) => rows.dots::<F>(row, some.clone(), &mut sums),
                     }
                     for (row, sum) in some.clone().zip(sums) {

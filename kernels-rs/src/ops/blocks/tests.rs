@@ -155,7 +155,7 @@ fn smaller_registers_add_what_loops_do() {
         let rows = dots::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (rows, inputs));
         let [mut found, mut all] = [[0.0; forms::TOGETHER]; 2];
         // SAFETY: the level was asked for.
-        let few = unsafe { pairs::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (2, inputs)) };
+        let few = unsafe { avx2::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (2, inputs)) };
         few.dots::<F>(row, 0..2, &mut found);
         dots::plain::<F>(row, rows.parts(), count, &mut all);
         for (found, all) in found.iter().zip(all) {

@@ -2,7 +2,7 @@
 //! are in the caches. Sums of a tile of the result stay in registers, where the factors of each block are put to them.
 
 use super::SERIAL;
-use super::bytes::{For, Rows};
+use super::avx512::{For, Rows};
 use super::forms::{Form, MOST, PART, SHARE, blocks_of};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Arena;
@@ -116,7 +116,7 @@ unsafe fn multiply<const S: usize>(
 /// Writes the product of dense rows with `n` rows of blocks.
 ///
 /// # Safety
-/// The processor has the instructions: [`super::bytes::applies`].
+/// The processor has the instructions: [`super::avx512::applies`].
 pub unsafe fn product<F: Form>(
     x: &[f32],
     blocks: &[u8],
