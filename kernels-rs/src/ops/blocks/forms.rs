@@ -104,26 +104,33 @@ fn pair(blocks: &[u8], bytes: usize, at: usize) -> [f32; 4] {
     [a, a, b, b]
 }
 
+/// The float16 numbers of eight blocks, as they are stored.
+///
+/// # Safety
+/// What lies from the first to the last can be read, 16 bytes a block and more; SSE4.1 is there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn eight_stored(at: *const u8, bytes: usize) -> __m128i {
+    // Each load begins two bytes further in front of its number than the one before, which puts the number into its own lane.
+    let from = |i: usize| _mm_loadu_si128(at.add(i * bytes - 2 * i).cast());
+    let pairs = [
+        _mm_blend_epi16::<0x02>(from(0), from(1)),
+        _mm_blend_epi16::<0x08>(from(2), from(3)),
+        _mm_blend_epi16::<0x20>(from(4), from(5)),
+        _mm_blend_epi16::<0x80>(from(6), from(7)),
+    ];
+    let fours = [_mm_blend_epi16::<0x0c>(pairs[0], pairs[1]), _mm_blend_epi16::<0xc0>(pairs[2], pairs[3])];
+    _mm_blend_epi16::<0xf0>(fours[0], fours[1])
+}
+
 /// The float16 numbers of 16 blocks.
 ///
 /// # Safety
-/// What lies from the first to the last can be read, 16 bytes a block and more; AVX-512 F is there.
+/// As for [`eight_stored`], of 16 blocks; AVX-512 F is there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn sixteen(at: *const u8, bytes: usize) -> __m512 {
-    let eight = |first: usize| {
-        // Each load begins two bytes further in front of its number than the one before, which puts the number into its own lane.
-        let from = |i: usize| _mm_loadu_si128(at.add((first + i) * bytes - 2 * i).cast());
-        let pairs = [
-            _mm_blend_epi16::<0x02>(from(0), from(1)),
-            _mm_blend_epi16::<0x08>(from(2), from(3)),
-            _mm_blend_epi16::<0x20>(from(4), from(5)),
-            _mm_blend_epi16::<0x80>(from(6), from(7)),
-        ];
-        let fours = [_mm_blend_epi16::<0x0c>(pairs[0], pairs[1]), _mm_blend_epi16::<0xc0>(pairs[2], pairs[3])];
-        _mm_blend_epi16::<0xf0>(fours[0], fours[1])
-    };
-    _mm512_cvtph_ps(_mm256_set_m128i(eight(8), eight(0)))
+    _mm512_cvtph_ps(_mm256_set_m128i(eight_stored(at.add(8 * bytes), bytes), eight_stored(at, bytes)))
 }
 
 /// Two float16, a block apart, and zeros.

@@ -1,6 +1,6 @@
 //! Parts of blocks in registers of 256 bits.
 
-use super::{Form, PART, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
+use super::{Form, PART, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, eight_stored};
 use std::arch::x86_64::*;
 
 /// Rows up to which a form that takes long to unpack is faster in registers than by floats (Zen 3).
@@ -64,16 +64,7 @@ unsafe fn fifth(at: *const u8) -> __m256i {
 /// Float16 numbers of eight small blocks.
 #[inline(always)]
 unsafe fn eight(at: *const u8, bytes: usize) -> __m256 {
-    // Each load begins two bytes further in front of its number than the one before, which puts the number into its own lane.
-    let from = |i: usize| _mm_loadu_si128(at.add(i * bytes - 2 * i).cast());
-    let pairs = [
-        _mm_blend_epi16::<0x02>(from(0), from(1)),
-        _mm_blend_epi16::<0x08>(from(2), from(3)),
-        _mm_blend_epi16::<0x20>(from(4), from(5)),
-        _mm_blend_epi16::<0x80>(from(6), from(7)),
-    ];
-    let fours = [_mm_blend_epi16::<0x0c>(pairs[0], pairs[1]), _mm_blend_epi16::<0xc0>(pairs[2], pairs[3])];
-    _mm256_cvtph_ps(_mm_blend_epi16::<0xf0>(fours[0], fours[1]))
+    _mm256_cvtph_ps(eight_stored(at, bytes))
 }
 
 macro_rules! small {
